@@ -159,7 +159,11 @@ def content(function: Callable[..., Any]) -> str:
         for name in used:
             value = given.__globals__.get(name)
             if isinstance(value, ModuleType):
-                stack.extend(getattr(value, other, None) for other in used)
+                for other in used:
+                    found = getattr(value, other, None)
+                    stack.append(found)
+                    if isinstance(found, int | float | tuple):
+                        digest.update(f"{name}.{other}=".encode() + _said(found))
             elif callable(value):
                 digest.update(f"{name}{getattr(value, '_fields', ())}".encode())
                 stack.append(value)

@@ -23,23 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from analysis.networks import codes
 from analysis.networks.cases import AWARE, CollectiveCase
-from analysis.networks.codes import (
-    ALGORITHMS,
-    ALL_GATHER,
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    COLLECTIVES,
-    DIRECT,
-    FULLY_CONNECTED,
-    HALVING_DOUBLING,
-    REDUCE_SCATTER,
-    RING,
-    SWITCH,
-    TOPOLOGIES,
-    inner,
-    outer,
-)
+from analysis.networks.codes import inner, outer
 
 MOST_DIMENSIONS = 4
 
@@ -79,7 +65,7 @@ def case_arrays(cases: Sequence[CollectiveCase]) -> CaseArrays:
     nets = [case.network for case in cases]
     return CaseArrays(
         aware=column([net.backend == AWARE for net in nets]),
-        collective=column([COLLECTIVES[case.collective] for case in cases]),
+        collective=column([codes.COLLECTIVES[case.collective] for case in cases]),
         size_bytes=column([case.size_bytes for case in cases]),
         dimensions=column([len(net.topology) for net in nets]),
         splits=column([net.preferred_dataset_splits for net in nets]),
@@ -89,8 +75,8 @@ def case_arrays(cases: Sequence[CollectiveCase]) -> CaseArrays:
         memory_bytes_per_ns=column([net.local_mem_bw_GBps for net in nets], float),
         baseline=column([net.collective_optimization == "baseline" for net in nets]),
         npus=table([list(net.npus_per_dim) for net in nets], np.int64, 1),
-        kind=table([[TOPOLOGIES[t] for t in net.topology] for net in nets], np.int64, 0),
-        algorithm=table([[ALGORITHMS.get(a, -1) for a in net.algorithm_per_dim] for net in nets], np.int64, 0),
+        kind=table([[codes.TOPOLOGIES[t] for t in net.topology] for net in nets], np.int64, 0),
+        algorithm=table([[codes.ALGORITHMS.get(a, -1) for a in net.algorithm_per_dim] for net in nets], np.int64, 0),
         latency_ns=table([list(net.latency_ns) for net in nets], float, 0),
         bytes_per_ns=table([[b * 2**30 / 1e9 for b in net.bandwidth_gib_per_s] for net in nets], float, 1),
     )
@@ -99,7 +85,7 @@ def case_arrays(cases: Sequence[CollectiveCase]) -> CaseArrays:
 @inner
 def message_cycles(aware, kind, nodes, distance, latency, speed, size):
     """Delay of a message to a node `distance` away: hops rounded down one by one where links store and forward, else all at once."""
-    hops = 2 if kind == SWITCH else 1 if kind == FULLY_CONNECTED else min(distance, nodes - distance)
+    hops = 2 if kind == codes.SWITCH else 1 if kind == codes.FULLY_CONNECTED else min(distance, nodes - distance)
     if aware:
         return hops * np.int64(latency + size / speed)
     return np.int64(hops * latency + size / speed)
@@ -119,7 +105,7 @@ def halving_doubling_cycles(aware, collective, kind, nodes, latency, speed, endp
     while (2 << rounds) <= nodes:
         rounds += 1
     total = endpoint
-    if collective == ALL_GATHER:
+    if collective == codes.ALL_GATHER:
         for k in range(rounds):
             total += message_cycles(aware, kind, nodes, (nodes // 2) >> k, latency, speed, size << k) + endpoint
         return total
@@ -128,7 +114,7 @@ def halving_doubling_cycles(aware, collective, kind, nodes, latency, speed, endp
         total += message_cycles(aware, kind, nodes, 1 << k, latency, speed, half >> k) + endpoint
         if k > 0:
             total += reduction_cycles(half >> k, memory)
-    if collective == ALL_REDUCE:
+    if collective == codes.ALL_REDUCE:
         for k in range(rounds):
             total += message_cycles(aware, kind, nodes, (nodes // 2) >> k, latency, speed, (half >> rounds) << (k + 1)) + endpoint
     return total
@@ -137,37 +123,37 @@ def halving_doubling_cycles(aware, collective, kind, nodes, latency, speed, endp
 @inner
 def phase_cycles(aware, collective, algorithm, kind, nodes, latency, speed, endpoint, memory, size):
     """One chunk alone through one phase; -1: no formula."""
-    if algorithm == HALVING_DOUBLING:
+    if algorithm == codes.HALVING_DOUBLING:
         return halving_doubling_cycles(aware, collective, kind, nodes, latency, speed, endpoint, memory, size)
-    if algorithm != RING and algorithm != DIRECT:
+    if algorithm != codes.RING and algorithm != codes.DIRECT:
         return -1
-    message = size if collective == ALL_GATHER else size // nodes
+    message = size if collective == codes.ALL_GATHER else size // nodes
     reduction = reduction_cycles(message, memory)
-    if algorithm == RING:
+    if algorithm == codes.RING:
         step = message_cycles(aware, kind, nodes, 1, latency, speed, message) + endpoint
-        if collective == ALL_REDUCE:
+        if collective == codes.ALL_REDUCE:
             return endpoint + (nodes - 1) * (2 * step + reduction)
-        if collective == ALL_TO_ALL:
+        if collective == codes.ALL_TO_ALL:
             return endpoint + nodes * (nodes - 1) // 2 * step
-        return endpoint + (nodes - 1) * (step + (reduction if collective == REDUCE_SCATTER else 0))
+        return endpoint + (nodes - 1) * (step + (reduction if collective == codes.REDUCE_SCATTER else 0))
     # direct: on a ring the farthest peer decides, except that an all-reduce may overlap its halves
-    if kind == RING and (aware or (collective == ALL_REDUCE and nodes > 3)) and nodes > 2:
+    if kind == codes.RING and (aware or (collective == codes.ALL_REDUCE and nodes > 3)) and nodes > 2:
         return -1
     farthest = message_cycles(aware, kind, nodes, nodes // 2, latency, speed, message)
-    if aware and kind == SWITCH:
+    if aware and kind == codes.SWITCH:
         farthest += (nodes - 2) * np.int64(message / speed)
-    if collective == ALL_REDUCE:
-        if aware and kind == SWITCH and nodes > 2 and endpoint + reduction >= np.int64(message / speed):
+    if collective == codes.ALL_REDUCE:
+        if aware and kind == codes.SWITCH and nodes > 2 and endpoint + reduction >= np.int64(message / speed):
             return -1  # the second half starts before the endpoint is through with the first
         return 2 * farthest + 3 * endpoint + reduction
-    return farthest + 2 * endpoint + (reduction if collective == REDUCE_SCATTER else 0)
+    return farthest + 2 * endpoint + (reduction if collective == codes.REDUCE_SCATTER else 0)
 
 
 @inner
 def chunking(collective, size, splits, npus):
     """(bytes of a chunk, chunks): a chunk is never smaller than one byte an NPU, except for an all-gather."""
     chunk = size // splits
-    if collective != ALL_GATHER and npus > chunk:
+    if collective != codes.ALL_GATHER and npus > chunk:
         return npus, splits
     return chunk, (size + chunk - 1) // chunk
 
@@ -178,9 +164,9 @@ def ring_in_flight_cycles(collective, kind, nodes, latency, speed, endpoint, mem
 
     -1 once the chunks in flight fill a link for longer than a message takes to come round: then the links' queues decide.
     """
-    message = chunk if collective == ALL_GATHER else chunk // nodes
+    message = chunk if collective == codes.ALL_GATHER else chunk // nodes
     serial = np.int64(message / speed)
-    alone = phase_cycles(1, collective, RING, kind, nodes, latency, speed, endpoint, memory, chunk)
+    alone = phase_cycles(1, collective, codes.RING, kind, nodes, latency, speed, endpoint, memory, chunk)
     delay = message_cycles(1, kind, nodes, 1, latency, speed, message)
     if flight * serial > delay + endpoint:
         return -1
@@ -195,12 +181,12 @@ def one_dimension_cycles(
 ):
     """All chunks of a collective among `nodes` of `everyone` on one dimension; -1: no formula."""
     chunk, chunks = chunking(collective, size, splits, everyone)
-    used = queues if collective != ALL_REDUCE or baseline or queues == 1 else queues // 2
+    used = queues if collective != codes.ALL_REDUCE or baseline or queues == 1 else queues // 2
     limit = (active + queues - 1) // queues
     fullest = (chunks + used - 1) // used
     flight = min(limit * used, chunks)
     if aware and flight > 1:
-        if algorithm == RING and queues == 1:
+        if algorithm == codes.RING and queues == 1:
             return ring_in_flight_cycles(collective, kind, nodes, latency, speed, endpoint, memory, chunk, chunks, flight)
         return -1
     alone = phase_cycles(aware, collective, algorithm, kind, nodes, latency, speed, endpoint, memory, chunk)
@@ -213,9 +199,9 @@ def one_dimension_cycles(
 def plan_dimensions(collective, baseline, dimensions, npus, order, step):
     """Phases of a chunk: fills the dimension and the collective of each, returns how many."""
     count = 0
-    if collective != ALL_REDUCE or baseline:
+    if collective != codes.ALL_REDUCE or baseline:
         for k in range(dimensions):
-            dim = dimensions - 1 - k if collective == ALL_GATHER else k
+            dim = dimensions - 1 - k if collective == codes.ALL_GATHER else k
             if npus[dim] > 1:
                 order[count], step[count] = dim, collective
                 count += 1
@@ -228,7 +214,7 @@ def plan_dimensions(collective, baseline, dimensions, npus, order, step):
         dim = k if k <= last else 2 * last - k
         if npus[dim] > 1:
             order[count] = dim
-            step[count] = REDUCE_SCATTER if k < last else ALL_REDUCE if k == last else ALL_GATHER
+            step[count] = codes.REDUCE_SCATTER if k < last else codes.ALL_REDUCE if k == last else codes.ALL_GATHER
             count += 1
     return count
 
@@ -327,18 +313,18 @@ def several_dimensions_cycles(arrays, i):
         if duration[k] < 0:
             return -1
         wait[k] = arrays.endpoint_ns[i]
-        if what == REDUCE_SCATTER and arrays.algorithm[i, dim] != HALVING_DOUBLING:
+        if what == codes.REDUCE_SCATTER and arrays.algorithm[i, dim] != codes.HALVING_DOUBLING:
             wait[k] = reduction_cycles(size // npus[dim], arrays.memory_bytes_per_ns[i])
-        if what == REDUCE_SCATTER:
+        if what == codes.REDUCE_SCATTER:
             size //= npus[dim]
-        elif what == ALL_GATHER:
+        elif what == codes.ALL_GATHER:
             size *= npus[dim]
         for c in range(chunks):
             if queues == 1:
                 queue[k, c] = dim
-            elif collective != ALL_REDUCE or baseline:
+            elif collective != codes.ALL_REDUCE or baseline:
                 queue[k, c] = dim * queues + c % queues
-            elif what == ALL_GATHER:
+            elif what == codes.ALL_GATHER:
                 queue[k, c] = dim * queues + queues // 2 + c % (queues - queues // 2)
             else:
                 queue[k, c] = dim * queues + c % (queues // 2)

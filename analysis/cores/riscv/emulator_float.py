@@ -1,12 +1,12 @@
 """The floating-point and control-register instructions that the compiled loop does not do inline."""
 
-# ruff: noqa: SIM109 (a tuple test would be a loop in compiled code)
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.compiled import inner
+from analysis.cores.riscv import operations as op
 from analysis.cores.riscv.exact_float import (
     BOX,
     INFINITE,
@@ -26,39 +26,6 @@ from analysis.cores.riscv.exact_float import (
     unpack,
 )
 from analysis.cores.riscv.machine_words import Word
-from analysis.cores.riscv.operations import (
-    FADD_D,
-    FADD_S,
-    FDIV_D,
-    FDIV_S,
-    FLAG_INVALID,
-    FMA_D,
-    FMUL_D,
-    FMUL_S,
-    FSQRT_D,
-    FSQRT_S,
-    FSUB_D,
-    FSUB_S,
-    OTHER_CLASS,
-    OTHER_DOUBLE,
-    OTHER_EQ,
-    OTHER_FROM_L,
-    OTHER_FROM_W,
-    OTHER_FROM_WU,
-    OTHER_LE,
-    OTHER_LT,
-    OTHER_MIN,
-    OTHER_MOVE_TO_FLOAT,
-    OTHER_MOVE_TO_INTEGER,
-    OTHER_SGNJ,
-    OTHER_TO_L,
-    OTHER_TO_LU,
-    OTHER_TO_OTHER_FORMAT,
-    OTHER_TO_W,
-    STATE_FLAGS,
-    STATE_RETIRED,
-    STATE_ROUNDING,
-)
 
 _SIGN_64 = -(1 << 63)
 _SIGN_32 = 1 << 31
@@ -68,19 +35,19 @@ _LOW_32 = 0xFFFFFFFF
 @inner(_nrt=False)
 def arithmetic(operation: Word, a: Word, b: Word, c: Word, extra: Word, rounding: Word, state: NDArray[np.int64]) -> Word:
     """Add, subtract, multiply, divide, root and fused multiply-add on registers, exactly."""
-    double = FADD_D <= operation <= FMA_D
+    double = op.FADD_D <= operation <= op.FMA_D
     sign = np.int64(_SIGN_64) if double else np.int64(_SIGN_32)
     if not double:
         a, b, c = unbox(a), unbox(b), unbox(c)
-    if operation == FADD_D or operation == FADD_S:
+    if operation == op.FADD_D or operation == op.FADD_S:
         return add(a, b, double, rounding, state)
-    if operation == FSUB_D or operation == FSUB_S:
+    if operation == op.FSUB_D or operation == op.FSUB_S:
         return add(a, b ^ sign, double, rounding, state)
-    if operation == FMUL_D or operation == FMUL_S:
+    if operation == op.FMUL_D or operation == op.FMUL_S:
         return multiply(a, b, double, rounding, state)
-    if operation == FDIV_D or operation == FDIV_S:
+    if operation == op.FDIV_D or operation == op.FDIV_S:
         return divide(a, b, double, rounding, state)
-    if operation == FSQRT_D or operation == FSQRT_S:
+    if operation == op.FSQRT_D or operation == op.FSQRT_S:
         return square_root(a, double, rounding, state)
     return fused(a ^ (sign if extra & 1 else 0), b, c ^ (sign if extra & 2 else 0), double, rounding, state)
 
@@ -116,14 +83,14 @@ def _compare(kind: Word, a: Word, b: Word, double: bool, state: NDArray[np.int64
     kind_a, kind_b = unpack(a, double)[3], unpack(b, double)[3]
     signalling = kind_a == SIGNALLING or kind_b == SIGNALLING
     ordered = kind_a < NOT_A_NUMBER and kind_b < NOT_A_NUMBER
-    if signalling or (not ordered and (kind == OTHER_LT or kind == OTHER_LE)):
-        state[STATE_FLAGS] |= FLAG_INVALID
+    if signalling or (not ordered and (kind == op.OTHER_LT or kind == op.OTHER_LE)):
+        state[op.STATE_FLAGS] |= op.FLAG_INVALID
     first, second = _magnitude_order(a, double), _magnitude_order(b, double)
-    if kind == OTHER_EQ:
+    if kind == op.OTHER_EQ:
         return np.int64(ordered and first == second)
-    if kind == OTHER_LT:
+    if kind == op.OTHER_LT:
         return np.int64(ordered and first < second)
-    if kind == OTHER_LE:
+    if kind == op.OTHER_LE:
         return np.int64(ordered and first <= second)
     if kind_a >= NOT_A_NUMBER and kind_b >= NOT_A_NUMBER:
         return canonical_nan(double, False, state)
@@ -133,40 +100,40 @@ def _compare(kind: Word, a: Word, b: Word, double: bool, state: NDArray[np.int64
         chosen = a
     elif first == second:
         # Only the zeros differ: -0 is below +0.
-        chosen = (a | b) if kind == OTHER_MIN else (a & b)
+        chosen = (a | b) if kind == op.OTHER_MIN else (a & b)
     else:
-        chosen = a if (first < second) == (kind == OTHER_MIN) else b
+        chosen = a if (first < second) == (kind == op.OTHER_MIN) else b
     return chosen if double else BOX | chosen
 
 
 @inner(_nrt=False)
 def other(extra: Word, a: Word, b: Word, field: Word, rounding: Word, state: NDArray[np.int64]) -> Word:
     """Sign injection, comparison, classification, conversion, move."""
-    kind, double = extra & 31, (extra & OTHER_DOUBLE) != 0
-    if kind == OTHER_MOVE_TO_INTEGER:
+    kind, double = extra & 31, (extra & op.OTHER_DOUBLE) != 0
+    if kind == op.OTHER_MOVE_TO_INTEGER:
         return a if double else (a << 32) >> 32
-    if kind == OTHER_MOVE_TO_FLOAT:
+    if kind == op.OTHER_MOVE_TO_FLOAT:
         return a if double else BOX | (a & _LOW_32)
-    if OTHER_FROM_W <= kind < OTHER_TO_OTHER_FORMAT:
-        if kind == OTHER_FROM_W:
+    if op.OTHER_FROM_W <= kind < op.OTHER_TO_OTHER_FORMAT:
+        if kind == op.OTHER_FROM_W:
             a = (a << 32) >> 32
-        elif kind == OTHER_FROM_WU:
+        elif kind == op.OTHER_FROM_WU:
             a = a & _LOW_32
-        return from_integer(a, kind == OTHER_FROM_W or kind == OTHER_FROM_L, double, rounding, state)
+        return from_integer(a, kind == op.OTHER_FROM_W or kind == op.OTHER_FROM_L, double, rounding, state)
     if not double:
         a, b = unbox(a), unbox(b)
-    if kind == OTHER_SGNJ:
+    if kind == op.OTHER_SGNJ:
         sign = np.int64(_SIGN_64) if double else np.int64(_SIGN_32)
         source = b if field == 0 else ~b if field == 1 else a ^ b
         result = (a & ~sign) | (source & sign)
         return result if double else BOX | result
-    if kind == OTHER_CLASS:
+    if kind == op.OTHER_CLASS:
         return _class(a, double)
-    if OTHER_MIN <= kind <= OTHER_LE:
+    if op.OTHER_MIN <= kind <= op.OTHER_LE:
         return _compare(kind, a, b, double, state)
-    if OTHER_TO_W <= kind <= OTHER_TO_LU:
-        bits = 64 if kind >= OTHER_TO_L else 32
-        return to_integer(a, double, kind == OTHER_TO_W or kind == OTHER_TO_L, bits, rounding, state)
+    if op.OTHER_TO_W <= kind <= op.OTHER_TO_LU:
+        bits = 64 if kind >= op.OTHER_TO_L else 32
+        return to_integer(a, double, kind == op.OTHER_TO_W or kind == op.OTHER_TO_L, bits, rounding, state)
     return to_other_format(a, double, rounding, state)
 
 
@@ -178,23 +145,23 @@ def control_register(extra: Word, number: Word, operand: Word, retired: Word, st
     """
     writes = (extra & 3) == 1 or (extra & 8) == 0
     if number == 0x001:
-        old = state[STATE_FLAGS]
+        old = state[op.STATE_FLAGS]
     elif number == 0x002:
-        old = state[STATE_ROUNDING]
+        old = state[op.STATE_ROUNDING]
     elif number == 0x003:
-        old = state[STATE_FLAGS] | state[STATE_ROUNDING] << 5
+        old = state[op.STATE_FLAGS] | state[op.STATE_ROUNDING] << 5
     elif number == 0xC00 or number == 0xC01 or number == 0xC02:
-        return not writes, state[STATE_RETIRED] + retired
+        return not writes, state[op.STATE_RETIRED] + retired
     else:
         return False, np.int64(0)
     if writes:
         form = extra & 3
         new = operand if form == 1 else old | operand if form == 2 else old & ~operand
         if number == 0x001:
-            state[STATE_FLAGS] = new & 31
+            state[op.STATE_FLAGS] = new & 31
         elif number == 0x002:
-            state[STATE_ROUNDING] = new & 7
+            state[op.STATE_ROUNDING] = new & 7
         else:
-            state[STATE_FLAGS] = new & 31
-            state[STATE_ROUNDING] = (new >> 5) & 7
+            state[op.STATE_FLAGS] = new & 31
+            state[op.STATE_ROUNDING] = (new >> 5) & 7
     return True, old

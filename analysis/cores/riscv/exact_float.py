@@ -13,20 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.compiled import inner
+from analysis.cores.riscv import operations as op
 from analysis.cores.riscv.machine_words import Word, leading_zeros, multiply_high_unsigned
-from analysis.cores.riscv.operations import (
-    FLAG_DIVIDE_BY_ZERO,
-    FLAG_INEXACT,
-    FLAG_INVALID,
-    FLAG_OVERFLOW,
-    FLAG_UNDERFLOW,
-    ROUND_DOWN,
-    ROUND_NEAREST_AWAY,
-    ROUND_NEAREST_EVEN,
-    ROUND_TO_ZERO,
-    ROUND_UP,
-    STATE_FLAGS,
-)
 
 ZERO, FINITE, INFINITE, NOT_A_NUMBER, SIGNALLING = range(5)
 NAN_64 = 0x7FF8000000000000
@@ -84,11 +72,11 @@ def _rounds_up(sign: Word, odd: Word, rest: Word, half: Word, rounding: Word) ->
     """Whether the part below the last place (`rest`, `half` being one half) rounds the magnitude up."""
     if rest == 0:
         return False
-    if rounding == ROUND_NEAREST_EVEN:
+    if rounding == op.ROUND_NEAREST_EVEN:
         return _below(half, rest) or (rest == half and odd == 1)
-    if rounding == ROUND_NEAREST_AWAY:
+    if rounding == op.ROUND_NEAREST_AWAY:
         return not _below(rest, half)
-    return (rounding == ROUND_DOWN and sign == 1) or (rounding == ROUND_UP and sign == 0)
+    return (rounding == op.ROUND_DOWN and sign == 1) or (rounding == op.ROUND_UP and sign == 0)
 
 
 @inner(_nrt=False)
@@ -115,12 +103,12 @@ def pack(sign: Word, exponent: Word, significand: Word, double: bool, rounding: 
         kept >>= 1
         biased += 1
     if biased >= top:
-        state[STATE_FLAGS] |= FLAG_OVERFLOW | FLAG_INEXACT
-        down = rounding == ROUND_TO_ZERO or (rounding == ROUND_DOWN and sign == 0) or (rounding == ROUND_UP and sign == 1)
+        state[op.STATE_FLAGS] |= op.FLAG_OVERFLOW | op.FLAG_INEXACT
+        down = rounding == op.ROUND_TO_ZERO or (rounding == op.ROUND_DOWN and sign == 0) or (rounding == op.ROUND_UP and sign == 1)
         bits = (np.int64(top) << fraction_bits) - np.int64(down)
     else:
         if rest != 0:
-            state[STATE_FLAGS] |= FLAG_INEXACT | (FLAG_UNDERFLOW if tiny else 0)
+            state[op.STATE_FLAGS] |= op.FLAG_INEXACT | (op.FLAG_UNDERFLOW if tiny else 0)
         bits = (np.int64(biased) << fraction_bits) | (kept & ((np.int64(1) << fraction_bits) - 1))
     return signed_bits(sign, bits, double)
 
@@ -147,7 +135,7 @@ def _zero(sign: Word, double: bool) -> Word:
 def canonical_nan(double: bool, invalid: bool, state: State) -> Word:
     """The NaN that every operation gives; `invalid` raises the flag."""
     if invalid:
-        state[STATE_FLAGS] |= FLAG_INVALID
+        state[op.STATE_FLAGS] |= op.FLAG_INVALID
     return np.int64(NAN_64) if double else BOX | np.int64(NAN_32)
 
 
@@ -169,7 +157,7 @@ def add(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Word:
             return canonical_nan(double, True, state)
         return _infinity(sign_a if kind_a == INFINITE else sign_b, double)
     if kind_a == ZERO and kind_b == ZERO:
-        return _zero(sign_a if sign_a == sign_b else np.int64(rounding == ROUND_DOWN), double)
+        return _zero(sign_a if sign_a == sign_b else np.int64(rounding == op.ROUND_DOWN), double)
     if kind_a == ZERO:
         return pack(sign_b, exponent_b, significand_b, double, rounding, state)
     if kind_b == ZERO:
@@ -219,7 +207,7 @@ def _add_wide(
     exponent = exponent_a + 1
     if high == 0:
         if low == 0:
-            return _zero(np.int64(rounding == ROUND_DOWN), double)
+            return _zero(np.int64(rounding == op.ROUND_DOWN), double)
         high, low = low, np.int64(0)
         exponent -= 64
     zeros = leading_zeros(high)
@@ -276,7 +264,7 @@ def fused(a: Word, b: Word, c: Word, double: bool, rounding: Word, state: State)
         return _infinity(sign_c, double)
     if zero:
         if kind_c == ZERO:
-            return _zero(sign if sign == sign_c else np.int64(rounding == ROUND_DOWN), double)
+            return _zero(sign if sign == sign_c else np.int64(rounding == op.ROUND_DOWN), double)
         return pack(sign_c, exponent_c, significand_c, double, rounding, state)
     exponent, high, low = _product(exponent_a, significand_a, exponent_b, significand_b)
     if kind_c == ZERO:
@@ -296,7 +284,7 @@ def divide(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Word
         return canonical_nan(double, True, state)
     if kind_a == INFINITE or kind_b == ZERO:
         if kind_a == FINITE:
-            state[STATE_FLAGS] |= FLAG_DIVIDE_BY_ZERO
+            state[op.STATE_FLAGS] |= op.FLAG_DIVIDE_BY_ZERO
         return _infinity(sign, double)
     if kind_a == ZERO or kind_b == INFINITE:
         return _zero(sign, double)
@@ -396,10 +384,10 @@ def to_integer(a: Word, double: bool, signed: bool, bits: Word, rounding: Word, 
         limit = smallest if sign else largest
         bad = (_below(-limit, magnitude)) if sign else _below(limit, magnitude)
     if bad:
-        state[STATE_FLAGS] |= FLAG_INVALID
+        state[op.STATE_FLAGS] |= op.FLAG_INVALID
         result = smallest if sign == 1 and kind < NOT_A_NUMBER else largest
     else:
         if rest != 0:
-            state[STATE_FLAGS] |= FLAG_INEXACT
+            state[op.STATE_FLAGS] |= op.FLAG_INEXACT
         result = -magnitude if sign else magnitude
     return (result << 32) >> 32 if bits == 32 else result

@@ -13,16 +13,8 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.cores.riscv import operations as op
 from analysis.cores.riscv.elf import Program
-from analysis.cores.riscv.operations import (
-    STATE_IMAGE_BASE,
-    STATE_IMAGE_SIZE,
-    STATE_PAGES_OFFSET,
-    STATE_RETIRED,
-    STATE_STACK_BASE,
-    STATE_STACK_OFFSET,
-    STATE_STACK_SIZE,
-)
 from analysis.errors import InputError
 
 STACK_TOP = 0x40_0000_0000
@@ -106,18 +98,18 @@ class Kernel:
 
     def view(self, address: int, size: int, write: bool = False) -> NDArray[np.uint8] | None:
         """Bytes of memory at an address, or None when they are not all there, or `write` and the program may only read some."""
-        start = address - int(self.state[STATE_IMAGE_BASE])
-        if 0 <= start <= int(self.state[STATE_IMAGE_SIZE]) - size:
+        start = address - int(self.state[op.STATE_IMAGE_BASE])
+        if 0 <= start <= int(self.state[op.STATE_IMAGE_SIZE]) - size:
             return None if write and not self.writable(start, size).all() else self.memory[start : start + size]
-        start = address - int(self.state[STATE_STACK_BASE])
-        if 0 <= start <= int(self.state[STATE_STACK_SIZE]) - size:
-            start += int(self.state[STATE_STACK_OFFSET])
+        start = address - int(self.state[op.STATE_STACK_BASE])
+        if 0 <= start <= int(self.state[op.STATE_STACK_SIZE]) - size:
+            start += int(self.state[op.STATE_STACK_OFFSET])
             return self.memory[start : start + size]
         return None
 
     def writable(self, start: int, size: int) -> NDArray[np.uint8]:
         """A byte for each page that so many bytes from a place in the image on touch: whether the program may write into it."""
-        pages = int(self.state[STATE_PAGES_OFFSET])
+        pages = int(self.state[op.STATE_PAGES_OFFSET])
         return self.memory[pages + start // _PAGE : pages + -(-(start + size) // _PAGE)]
 
     def call(self, registers: NDArray[np.int64]) -> int | None:
@@ -242,8 +234,8 @@ class Kernel:
             return _INVALID
         if self.view(address, size) is None:
             return _NO_MEMORY
-        start = address - int(self.state[STATE_IMAGE_BASE])
-        if 0 <= start < int(self.state[STATE_IMAGE_SIZE]):
+        start = address - int(self.state[op.STATE_IMAGE_BASE])
+        if 0 <= start < int(self.state[op.STATE_IMAGE_SIZE]):
             self.writable(start, size)[:] = bool(protection & _WRITE)
         return 0
 
@@ -252,7 +244,7 @@ class Kernel:
         target = self.view(address, 16, write=True)
         if target is None:
             return _FAULT
-        now = int(self.state[STATE_RETIRED])
+        now = int(self.state[op.STATE_RETIRED])
         target[:] = np.frombuffer(struct.pack("<QQ", now // _NANOSECONDS, now % _NANOSECONDS // unit), np.uint8)
         return 0
 

@@ -10,37 +10,10 @@ from __future__ import annotations
 from numpy.typing import NDArray
 
 from analysis.compiled import inner
+from analysis.cores.timing import state as st
 from analysis.cores.timing.execute import execute, to_writeback
 from analysis.cores.timing.memory import L1D, REFUSED, access
-from analysis.cores.timing.state import (
-    BLOCKED,
-    DISPATCHED,
-    DISPATCHED_LOADS,
-    DISPATCHED_STORES,
-    DONE_SEQ,
-    EVENT_STORE,
-    EXECUTE_MASK,
-    FREE_IQ,
-    FREE_LQ,
-    FREE_SQ,
-    FREE_TOLD,
-    IEW_BLOCK,
-    IEW_UNBLOCK,
-    LSQ_MASK,
-    MEMORY_UNIT,
-    NO_UNIT,
-    NONSPECULATIVE,
-    ROB_SQUASHING,
-    RUNNING,
-    SQUASH,
-    SQUASH_SEQ,
-    SQUASHING,
-    UNBLOCKING,
-    UNITS,
-    WINDOW_MASK,
-    WRITEBACK_MASK,
-    Record,
-)
+from analysis.cores.timing.state import Record
 
 
 @inner(_nrt=False)
@@ -57,18 +30,18 @@ def make_ready(s: Record, seq: int) -> None:
 @inner(_nrt=False)
 def load_answered(s: Record, seq: int, cycle: int) -> None:
     """Load number `seq` has its data: it takes a write-back port from `cycle` on (lsq_unit.cc: writeback)."""
-    e = s.window[seq & WINDOW_MASK]
+    e = s.window[seq & st.WINDOW_MASK]
     if e.seq == seq and not e.squashed:
         e.executed = 1
-        to_writeback(s, seq & WINDOW_MASK, cycle)
+        to_writeback(s, seq & st.WINDOW_MASK, cycle)
 
 
 @inner(_nrt=False)
 def store_answered(s: Record, position: int) -> None:
     """The cache has done the store at `position`: finished stores at the head leave the store queue (lsq_unit.cc: completeStore)."""
-    s.sq_done[position & LSQ_MASK] = 1
+    s.sq_done[position & st.LSQ_MASK] = 1
     s.stores_to_write -= 1
-    while s.sq_head < s.sq_send and s.sq_done[s.sq_head & LSQ_MASK]:
+    while s.sq_head < s.sq_send and s.sq_done[s.sq_head & st.LSQ_MASK]:
         s.sq_head += 1
         s.lsq_changed = 1
 
@@ -76,8 +49,8 @@ def store_answered(s: Record, position: int) -> None:
 @inner(_nrt=False)
 def send_store(s: Record, m: Record, cycle: int) -> bool:
     """Send the oldest committed store to the data cache; whether the cache took it (lsq_unit.cc: writebackStores, storePostSend)."""
-    e = s.window[s.sq[s.sq_send & LSQ_MASK] & WINDOW_MASK]
-    if s.cache_blocked or access(m, L1D, e.address, 1, EVENT_STORE, s.sq_send, cycle) == REFUSED:
+    e = s.window[s.sq[s.sq_send & st.LSQ_MASK] & st.WINDOW_MASK]
+    if s.cache_blocked or access(m, L1D, e.address, 1, st.EVENT_STORE, s.sq_send, cycle) == REFUSED:
         s.cache_blocked = 1
         s.store_blocked = 1
         return False
@@ -107,11 +80,11 @@ def cache_unblocked(s: Record, m: Record, cycle: int) -> None:
 @inner(_nrt=False)
 def count_dispatched(s: Record, e: Record, nxt: int) -> None:
     """Tell rename, in the signals' row `nxt`, that one instruction it sent has arrived (iew.cc: dispatched, dispatchedToLQ, -SQ)."""
-    s.signal[nxt, DISPATCHED] += 1
+    s.signal[nxt, st.DISPATCHED] += 1
     if e.is_load:
-        s.signal[nxt, DISPATCHED_LOADS] += 1
+        s.signal[nxt, st.DISPATCHED_LOADS] += 1
     elif e.is_store:
-        s.signal[nxt, DISPATCHED_STORES] += 1
+        s.signal[nxt, st.DISPATCHED_STORES] += 1
 
 
 @inner(_nrt=False)
@@ -130,7 +103,7 @@ def drop_younger(s: Record, code: Record, seq: int) -> None:
     """Squash in the issue, load and store queues."""
     at = s.next_seq - 1
     while at > seq:
-        e = s.window[at & WINDOW_MASK]
+        e = s.window[at & st.WINDOW_MASK]
         if e.seq == at and not e.cleared:
             e.cleared = 1
             if e.in_queue:
@@ -141,9 +114,9 @@ def drop_younger(s: Record, code: Record, seq: int) -> None:
                     if group >= 0 and s.lfst[group] > seq:
                         s.lfst[group] = -1
         at -= 1
-    while s.lq_tail > s.lq_head and s.lq[(s.lq_tail - 1) & LSQ_MASK] > seq:
+    while s.lq_tail > s.lq_head and s.lq[(s.lq_tail - 1) & st.LSQ_MASK] > seq:
         s.lq_tail -= 1
-    while s.sq_tail > s.sq_committed and s.sq[(s.sq_tail - 1) & LSQ_MASK] > seq:
+    while s.sq_tail > s.sq_committed and s.sq[(s.sq_tail - 1) & st.LSQ_MASK] > seq:
         s.sq_tail -= 1
     if s.stalled_load > seq:
         s.stalled_load = -1
@@ -163,7 +136,7 @@ def depend_on_store(s: Record, e: Record, slot: int, pc: int) -> None:
     group = s.ssit[(pc >> 2) & 1023]
     seq = s.lfst[group] if group >= 0 else -1
     if seq >= 0:
-        store = s.window[seq & WINDOW_MASK]
+        store = s.window[seq & st.WINDOW_MASK]
         if store.seq == seq and not store.written and not store.squashed:
             e.memory_pending = 1
             e.next_waiter[3] = store.memory_waiters
@@ -184,13 +157,13 @@ def insert(s: Record, code: Record, e: Record, slot: int) -> None:
     if e.is_load:
         e.load_index = s.lq_tail
         e.store_index = s.sq_tail
-        s.lq[s.lq_tail & LSQ_MASK] = e.seq
+        s.lq[s.lq_tail & st.LSQ_MASK] = e.seq
         s.lq_tail += 1
     elif e.is_store:
         e.load_index = s.lq_tail
         e.store_index = s.sq_tail
-        s.sq[s.sq_tail & LSQ_MASK] = e.seq
-        s.sq_done[s.sq_tail & LSQ_MASK] = 0
+        s.sq[s.sq_tail & st.LSQ_MASK] = e.seq
+        s.sq_done[s.sq_tail & st.LSQ_MASK] = 0
         s.sq_tail += 1
     e.in_queue = 1
     s.free_iq -= 1
@@ -198,7 +171,7 @@ def insert(s: Record, code: Record, e: Record, slot: int) -> None:
     for k in range(3):
         seq = e.producer[k]
         if seq >= s.oldest_seq:
-            source = s.window[seq & WINDOW_MASK]
+            source = s.window[seq & st.WINDOW_MASK]
             if source.seq == seq and not source.written:
                 e.next_waiter[k] = source.waiters
                 source.waiters = slot * 4 + k
@@ -211,7 +184,7 @@ def insert(s: Record, code: Record, e: Record, slot: int) -> None:
         if s.memory_speculation:
             depend_on_store(s, e, slot, code.rows[e.row].pc)
         elif e.is_load and s.sq_tail > s.sq_send:
-            older = s.window[s.sq[(s.sq_tail - 1) & LSQ_MASK] & WINDOW_MASK]
+            older = s.window[s.sq[(s.sq_tail - 1) & st.LSQ_MASK] & st.WINDOW_MASK]
             if not older.written and not older.squashed and older.seq < e.seq:
                 e.memory_pending = 1
                 e.next_waiter[3] = older.memory_waiters
@@ -241,13 +214,13 @@ def dispatch_some(s: Record, code: Record, queue: NDArray, n: int, nxt: int) -> 
 @inner(_nrt=False)
 def dispatch_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
     """Keep the `n` instructions that came and tell rename to stop (iew.cc: block)."""
-    if s.dispatch_status != BLOCKED and s.dispatch_status != UNBLOCKING:
-        s.signal[nxt, IEW_BLOCK] = 1
+    if s.dispatch_status != st.BLOCKED and s.dispatch_status != st.UNBLOCKING:
+        s.signal[nxt, st.IEW_BLOCK] = 1
         s.active = 1
     for k in range(n):
         s.dispatch_skid[s.dispatch_skid_n] = came[k]
         s.dispatch_skid_n += 1
-    s.dispatch_status = BLOCKED
+    s.dispatch_status = st.BLOCKED
 
 
 @inner(_nrt=False)
@@ -257,22 +230,22 @@ def dispatch(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     n = s.to_dispatch_n[(cycle - 2) & 7]
     if n:
         s.active = 1
-    if s.signal[cur, SQUASH]:
+    if s.signal[cur, st.SQUASH]:
         s.active = 1
         s.queues_changed = 1
-        drop_younger(s, code, s.signal[cur, SQUASH_SEQ])
+        drop_younger(s, code, s.signal[cur, st.SQUASH_SEQ])
         for k in range(s.dispatch_skid_n):
             count_dispatched(s, s.window[s.dispatch_skid[k]], nxt)
         for k in range(n):
             count_dispatched(s, s.window[came[k]], nxt)
         s.dispatch_skid_n = 0
-        if s.dispatch_status == BLOCKED or s.dispatch_status == UNBLOCKING:
-            s.signal[nxt, IEW_UNBLOCK] = 1
-        s.dispatch_status = SQUASHING
+        if s.dispatch_status == st.BLOCKED or s.dispatch_status == st.UNBLOCKING:
+            s.signal[nxt, st.IEW_UNBLOCK] = 1
+        s.dispatch_status = st.SQUASHING
         return
-    if s.signal[cur, ROB_SQUASHING]:
+    if s.signal[cur, st.ROB_SQUASHING]:
         s.active = 1
-        s.dispatch_status = SQUASHING if s.dispatch_status != BLOCKED else BLOCKED
+        s.dispatch_status = st.SQUASHING if s.dispatch_status != st.BLOCKED else st.BLOCKED
         for k in range(n):
             count_dispatched(s, s.window[came[k]], nxt)
         dispatch_block(s, nxt, came, 0)
@@ -280,21 +253,21 @@ def dispatch(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     if s.free_iq <= 0:
         dispatch_block(s, nxt, came, n)
         return
-    if s.dispatch_status == BLOCKED:
+    if s.dispatch_status == st.BLOCKED:
         s.active = 1
-        s.dispatch_status = UNBLOCKING
+        s.dispatch_status = st.UNBLOCKING
         if s.dispatch_skid_n == 0:
-            s.signal[nxt, IEW_UNBLOCK] = 1
-            s.dispatch_status = RUNNING
-    elif s.dispatch_status == SQUASHING:
+            s.signal[nxt, st.IEW_UNBLOCK] = 1
+            s.dispatch_status = st.RUNNING
+    elif s.dispatch_status == st.SQUASHING:
         s.active = 1
-        s.dispatch_status = RUNNING
-    if s.dispatch_status == RUNNING:
+        s.dispatch_status = st.RUNNING
+    if s.dispatch_status == st.RUNNING:
         taken = dispatch_some(s, code, came, n, nxt)
         if taken < n:
             dispatch_block(s, nxt, came[taken:], n - taken)
-            s.signal[nxt, IEW_UNBLOCK] = 0
-    elif s.dispatch_status == UNBLOCKING:
+            s.signal[nxt, st.IEW_UNBLOCK] = 0
+    elif s.dispatch_status == st.UNBLOCKING:
         s.active = 1
         taken = dispatch_some(s, code, s.dispatch_skid, s.dispatch_skid_n, nxt)
         for k in range(taken, s.dispatch_skid_n):
@@ -305,10 +278,10 @@ def dispatch(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
             s.dispatch_skid[s.dispatch_skid_n] = came[k]
             s.dispatch_skid_n += 1
         if blocked:
-            s.dispatch_status = BLOCKED
+            s.dispatch_status = st.BLOCKED
         elif s.dispatch_skid_n == 0:
-            s.signal[nxt, IEW_UNBLOCK] = 1
-            s.dispatch_status = RUNNING
+            s.signal[nxt, st.IEW_UNBLOCK] = 1
+            s.dispatch_status = st.RUNNING
 
 
 @inner(_nrt=False)
@@ -337,7 +310,7 @@ def wake(s: Record, e: Record) -> None:
 @inner(_nrt=False)
 def write_back_results(s: Record, cycle: int) -> None:
     """What writes back in `cycle` wakes its dependents; loads and stores leave the issue queue (iew.cc: writebackInsts)."""
-    now = cycle & WRITEBACK_MASK
+    now = cycle & st.WRITEBACK_MASK
     n = s.writeback_n[now]
     if n:
         s.active = 1
@@ -355,14 +328,14 @@ def write_back_results(s: Record, cycle: int) -> None:
 @inner(_nrt=False)
 def issue(s: Record, code: Record, cycle: int) -> None:
     """Issue ready instructions, oldest first, as far as units and width allow."""
-    s.execute_long = s.execute_n[(cycle + 1) & EXECUTE_MASK]
+    s.execute_long = s.execute_n[(cycle + 1) & st.EXECUTE_MASK]
     for k in range(s.retry_loads_n):
         make_ready(s, s.retry_loads[k])
     s.retry_loads_n = 0
     if s.ready_n == 0:
         return
     s.active = 1
-    for u in range(UNITS):
+    for u in range(st.UNITS):
         s.unit_used[u] = 0
         if s.busy_until > cycle:
             for j in range(min(s.unit_count[u], 16)):
@@ -372,18 +345,18 @@ def issue(s: Record, code: Record, cycle: int) -> None:
     issued = 0
     for k in range(s.ready_n):
         seq = s.ready[k]
-        slot = seq & WINDOW_MASK
+        slot = seq & st.WINDOW_MASK
         e = s.window[slot]
         if e.squashed or e.seq != seq:
             continue
         u = e.unit
-        if issued >= s.issue_width or (u != NO_UNIT and s.unit_used[u] >= s.unit_count[u]):
+        if issued >= s.issue_width or (u != st.NO_UNIT and s.unit_used[u] >= s.unit_count[u]):
             s.ready[kept] = seq
             kept += 1
             continue
         issued += 1
         latency = s.latency[e.opclass]
-        if u != NO_UNIT:
+        if u != st.NO_UNIT:
             s.unit_used[u] += 1
             if not s.pipelined[e.opclass]:
                 s.busy_until = max(s.busy_until, cycle + latency)
@@ -391,12 +364,12 @@ def issue(s: Record, code: Record, cycle: int) -> None:
                     if s.unit_busy[u, j] <= cycle:
                         s.unit_busy[u, j] = cycle + latency
                         break
-        at = (cycle + latency) & EXECUTE_MASK
+        at = (cycle + latency) & st.EXECUTE_MASK
         s.execute[at, s.execute_n[at]] = slot
         s.execute_n[at] += 1
         s.executing += 1
         e.issued = 1
-        if u != MEMORY_UNIT:
+        if u != st.MEMORY_UNIT:
             e.in_queue = 0
             s.free_iq += 1
         elif e.is_store:
@@ -421,18 +394,18 @@ def back_end(s: Record, code: Record, m: Record, cycle: int, cur: int, nxt: int)
     issue(s, code, cycle)
     while s.sq_send < s.sq_committed and send_store(s, m, cycle):  # committed stores, in order
         pass
-    if s.signal[cur, DONE_SEQ] and not s.signal[cur, SQUASH] and not s.signal[cur, ROB_SQUASHING]:
-        done = s.signal[cur, DONE_SEQ]
+    if s.signal[cur, st.DONE_SEQ] and not s.signal[cur, st.SQUASH] and not s.signal[cur, st.ROB_SQUASHING]:
+        done = s.signal[cur, st.DONE_SEQ]
         s.lsq_changed = 1
-        while s.sq_committed < s.sq_tail and s.sq[s.sq_committed & LSQ_MASK] <= done:
+        while s.sq_committed < s.sq_tail and s.sq[s.sq_committed & st.LSQ_MASK] <= done:
             s.sq_committed += 1
             s.stores_to_write += 1
-        while s.lq_head < s.lq_tail and s.lq[s.lq_head & LSQ_MASK] <= done:
+        while s.lq_head < s.lq_tail and s.lq[s.lq_head & st.LSQ_MASK] <= done:
             s.lq_head += 1
-    if s.signal[cur, NONSPECULATIVE]:
-        make_ready(s, s.signal[cur, NONSPECULATIVE])
+    if s.signal[cur, st.NONSPECULATIVE]:
+        make_ready(s, s.signal[cur, st.NONSPECULATIVE])
     if s.queues_changed:
-        s.signal[nxt, FREE_TOLD] = 1
-        s.signal[nxt, FREE_IQ] = s.free_iq
-        s.signal[nxt, FREE_LQ] = s.lq_entries - (s.lq_tail - s.lq_head)
-        s.signal[nxt, FREE_SQ] = s.sq_entries - (s.sq_tail - s.sq_head)
+        s.signal[nxt, st.FREE_TOLD] = 1
+        s.signal[nxt, st.FREE_IQ] = s.free_iq
+        s.signal[nxt, st.FREE_LQ] = s.lq_entries - (s.lq_tail - s.lq_head)
+        s.signal[nxt, st.FREE_SQ] = s.sq_entries - (s.sq_tail - s.sq_head)

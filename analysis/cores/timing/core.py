@@ -5,33 +5,14 @@ from __future__ import annotations
 from numpy.typing import NDArray
 
 from analysis.compiled import inner, outer
+from analysis.cores.timing import state as st
 from analysis.cores.timing.backend import back_end, cache_unblocked, load_answered, store_answered
 from analysis.cores.timing.commit import commit
 from analysis.cores.timing.dram import send_to_memory, step
 from analysis.cores.timing.frontend import decode, fetch
 from analysis.cores.timing.memory import L1D, L1I, fill, fill_l2, l2_answer, send_to_l2
 from analysis.cores.timing.rename import rename
-from analysis.cores.timing.state import (
-    CACHE_DONE,
-    EVENT_CODE_FILL,
-    EVENT_CODE_RETRY,
-    EVENT_DATA_FILL,
-    EVENT_DRAM_NEXT,
-    EVENT_FETCH,
-    EVENT_HORIZON,
-    EVENT_L1_SEND,
-    EVENT_L2_ANSWER,
-    EVENT_L2_FILL,
-    EVENT_L2_SEND,
-    EVENT_LOAD,
-    EVENT_RETRY,
-    EVENT_STORE,
-    RUNNING,
-    SIGNALS,
-    WAIT_CACHE,
-    WAIT_RETRY,
-    Record,
-)
+from analysis.cores.timing.state import Record
 
 IDLE_CYCLES = 8
 """Cycles without activity after which all eight rows of the pipeline registers have been written anew."""
@@ -40,10 +21,10 @@ IDLE_CYCLES = 8
 @inner(_nrt=False)
 def take_events(s: Record, m: Record, cycle: int) -> None:
     """Answers of the memory system that arrive before this cycle starts."""
-    node = m.event_head[cycle & (EVENT_HORIZON - 1)]
+    node = m.event_head[cycle & (st.EVENT_HORIZON - 1)]
     if node < 0:
         return
-    m.event_head[cycle & (EVENT_HORIZON - 1)] = -1
+    m.event_head[cycle & (st.EVENT_HORIZON - 1)] = -1
     s.active = 1
     ordered = -1
     while node >= 0:
@@ -59,32 +40,32 @@ def take_events(s: Record, m: Record, cycle: int) -> None:
         m.event_next[node] = m.event_free
         m.event_free = node
         m.events -= 1
-        if kind == EVENT_LOAD:
+        if kind == st.EVENT_LOAD:
             load_answered(s, argument, cycle)
-        elif kind == EVENT_STORE:
+        elif kind == st.EVENT_STORE:
             store_answered(s, argument)
-        elif kind == EVENT_DATA_FILL:
+        elif kind == st.EVENT_DATA_FILL:
             fill(m, L1D, argument, cycle)
-        elif kind == EVENT_CODE_FILL:
+        elif kind == st.EVENT_CODE_FILL:
             fill(m, L1I, argument, cycle)
-        elif kind == EVENT_L2_FILL:
+        elif kind == st.EVENT_L2_FILL:
             fill_l2(m, argument, cycle)
-        elif kind == EVENT_L1_SEND:
+        elif kind == st.EVENT_L1_SEND:
             send_to_l2(m, argument, cycle)
-        elif kind == EVENT_L2_ANSWER:
+        elif kind == st.EVENT_L2_ANSWER:
             l2_answer(m, argument, cycle)
-        elif kind == EVENT_L2_SEND:
+        elif kind == st.EVENT_L2_SEND:
             send_to_memory(m, cycle)
-        elif kind == EVENT_DRAM_NEXT:
+        elif kind == st.EVENT_DRAM_NEXT:
             step(m, m.dram_next_ps, cycle)
-        elif kind == EVENT_FETCH:
-            if s.fetch_status == WAIT_CACHE and argument == s.fetch_request:
+        elif kind == st.EVENT_FETCH:
+            if s.fetch_status == st.WAIT_CACHE and argument == s.fetch_request:
                 s.buffer_valid = 1
-                s.fetch_status = CACHE_DONE
-        elif kind == EVENT_RETRY:
+                s.fetch_status = st.CACHE_DONE
+        elif kind == st.EVENT_RETRY:
             cache_unblocked(s, m, cycle)
-        elif kind == EVENT_CODE_RETRY and s.fetch_status == WAIT_RETRY:
-            s.fetch_status = RUNNING
+        elif kind == st.EVENT_CODE_RETRY and s.fetch_status == st.WAIT_RETRY:
+            s.fetch_status = st.RUNNING
 
 
 @inner(_nrt=False)
@@ -92,8 +73,8 @@ def next_event(m: Record, cycle: int) -> int:
     """First cycle after `cycle` with an event, -1 when there is none."""
     if m.events == 0:
         return -1
-    for ahead in range(1, EVENT_HORIZON):
-        if m.event_head[(cycle + ahead) & (EVENT_HORIZON - 1)] >= 0:
+    for ahead in range(1, st.EVENT_HORIZON):
+        if m.event_head[(cycle + ahead) & (st.EVENT_HORIZON - 1)] >= 0:
             return cycle + ahead
     return -1
 
@@ -106,7 +87,7 @@ def run(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record, 
     while s.committed < total:
         cur = cycle & 1
         nxt = 1 - cur
-        for k in range(SIGNALS):
+        for k in range(st.SIGNALS):
             s.signal[nxt, k] = 0
         s.active = 0
         take_events(s, m, cycle)
@@ -123,7 +104,7 @@ def run(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record, 
                 following = next_event(m, cycle)
                 if following < 0:
                     return -1
-                for k in range(SIGNALS):
+                for k in range(st.SIGNALS):
                     s.signal[cur, k] = s.signal[nxt, k]
                 cycle = following - 1
                 idle = 0

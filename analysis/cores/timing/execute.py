@@ -6,47 +6,34 @@ The rules are those of gem5's O3 model (src/cpu/o3: iew.cc, lsq_unit.cc, store_s
 from __future__ import annotations
 
 from analysis.compiled import inner
+from analysis.cores.timing import state as st
 from analysis.cores.timing.memory import L1D, REFUSED, access, schedule
-from analysis.cores.timing.state import (
-    EVENT_LOAD,
-    EXECUTE_MASK,
-    LSQ_MASK,
-    REDIRECT,
-    REDIRECT_BRANCH,
-    REDIRECT_INCLUDE,
-    REDIRECT_PC,
-    REDIRECT_SEQ,
-    REDIRECT_TAKEN,
-    REDIRECT_TRACE,
-    WINDOW_MASK,
-    WRITEBACK_MASK,
-    Record,
-)
+from analysis.cores.timing.state import Record
 
 
 @inner(_nrt=False)
 def to_writeback(s: Record, slot: int, cycle: int) -> None:
     """Take the next free write-back port; it is kept how many cycles ahead that is until the stage starts again (iew.cc: wbCycle)."""
     at = cycle + s.writeback_ahead
-    while s.writeback_n[at & WRITEBACK_MASK] >= s.writeback_width:
+    while s.writeback_n[at & st.WRITEBACK_MASK] >= s.writeback_width:
         at += 1
-    s.writeback[at & WRITEBACK_MASK, s.writeback_n[at & WRITEBACK_MASK]] = slot
-    s.writeback_n[at & WRITEBACK_MASK] += 1
+    s.writeback[at & st.WRITEBACK_MASK, s.writeback_n[at & st.WRITEBACK_MASK]] = slot
+    s.writeback_n[at & st.WRITEBACK_MASK] += 1
     s.writeback_ahead = at - cycle
 
 
 @inner(_nrt=False)
 def redirect(s: Record, e: Record, nxt: int, pc: int, trace: int, branch: int, taken: int) -> None:
     """Tell commit to squash behind (a branch) or from (a memory order violation) an instruction; the oldest of a cycle wins."""
-    if s.signal[nxt, REDIRECT] and s.signal[nxt, REDIRECT_SEQ] < e.seq:
+    if s.signal[nxt, st.REDIRECT] and s.signal[nxt, st.REDIRECT_SEQ] < e.seq:
         return
-    s.signal[nxt, REDIRECT] = 1
-    s.signal[nxt, REDIRECT_SEQ] = e.seq
-    s.signal[nxt, REDIRECT_PC] = pc
-    s.signal[nxt, REDIRECT_TRACE] = trace
-    s.signal[nxt, REDIRECT_BRANCH] = branch
-    s.signal[nxt, REDIRECT_TAKEN] = taken
-    s.signal[nxt, REDIRECT_INCLUDE] = not branch
+    s.signal[nxt, st.REDIRECT] = 1
+    s.signal[nxt, st.REDIRECT_SEQ] = e.seq
+    s.signal[nxt, st.REDIRECT_PC] = pc
+    s.signal[nxt, st.REDIRECT_TRACE] = trace
+    s.signal[nxt, st.REDIRECT_BRANCH] = branch
+    s.signal[nxt, st.REDIRECT_TAKEN] = taken
+    s.signal[nxt, st.REDIRECT_INCLUDE] = not branch
 
 
 @inner(_nrt=False)
@@ -55,11 +42,11 @@ def execute_load(s: Record, m: Record, e: Record, cycle: int) -> None:
     e.address_valid = 1
     at = e.store_index - 1
     while at >= s.sq_send:
-        store = s.window[s.sq[at & LSQ_MASK] & WINDOW_MASK]
+        store = s.window[s.sq[at & st.LSQ_MASK] & st.WINDOW_MASK]
         if store.address_valid and e.address < store.address + store.size and e.address + e.size > store.address:
             if e.address >= store.address and e.address + e.size <= store.address + store.size:
                 s.forwarded_loads += 1
-                schedule(m, cycle + s.forwarding_cycles, EVENT_LOAD, e.seq)
+                schedule(m, cycle + s.forwarding_cycles, st.EVENT_LOAD, e.seq)
                 return
             # partial overlap: wait until the store is on its way to the cache
             if s.stalled_load < 0 or e.seq < s.stalled_load:
@@ -71,7 +58,7 @@ def execute_load(s: Record, m: Record, e: Record, cycle: int) -> None:
             s.replay_loads_n += 1
             return
         at -= 1
-    if s.cache_blocked or access(m, L1D, e.address, 0, EVENT_LOAD, e.seq, cycle) == REFUSED:
+    if s.cache_blocked or access(m, L1D, e.address, 0, st.EVENT_LOAD, e.seq, cycle) == REFUSED:
         s.cache_blocked = 1
         e.issued = 0
         s.blocked_loads[s.blocked_loads_n] = e.seq
@@ -85,8 +72,8 @@ def find_violation(s: Record, e: Record) -> int:
     last = (e.address + e.size - 1) >> s.dependence_shift
     at = max(e.load_index, s.lq_head)
     while at < s.lq_tail:
-        seq = s.lq[at & LSQ_MASK]
-        load = s.window[seq & WINDOW_MASK]
+        seq = s.lq[at & st.LSQ_MASK]
+        load = s.window[seq & st.WINDOW_MASK]
         low, high = load.address >> s.dependence_shift, (load.address + load.size - 1) >> s.dependence_shift
         if load.address_valid and last >= low and first <= high:
             return seq
@@ -119,7 +106,7 @@ def execute(s: Record, code: Record, m: Record, cycle: int, nxt: int) -> None:
 
     Source: inst_queue.cc (scheduleReadyInsts, FUCompletion: an event after the tick, last in, first out), iew.cc (executeInsts).
     """
-    now = cycle & EXECUTE_MASK
+    now = cycle & st.EXECUTE_MASK
     n = s.execute_n[now]
     s.execute_n[now] = 0
     s.executing -= n
@@ -141,8 +128,8 @@ def execute(s: Record, code: Record, m: Record, cycle: int, nxt: int) -> None:
         if e.is_store:
             e.address_valid = 1
             seq = find_violation(s, e)
-            if seq >= 0 and not (s.signal[nxt, REDIRECT] and s.signal[nxt, REDIRECT_SEQ] <= e.seq):
-                load = s.window[seq & WINDOW_MASK]
+            if seq >= 0 and not (s.signal[nxt, st.REDIRECT] and s.signal[nxt, st.REDIRECT_SEQ] <= e.seq):
+                load = s.window[seq & st.WINDOW_MASK]
                 join_store_set(s, code.rows[e.row].pc, code.rows[load.row].pc)
                 s.memory_order_violations += 1
                 redirect(s, load, nxt, code.rows[load.row].pc, load.place, 0, 0)

@@ -10,38 +10,10 @@ from numpy.typing import NDArray
 
 from analysis.compiled import inner
 from analysis.cores.riscv.trace import ATOMIC, FLOAT_MEM_READ, FLOAT_MEM_WRITE, MEM_READ, MEM_WRITE
+from analysis.cores.timing import state as st
 from analysis.cores.timing.memory import L1I, REFUSED, access
 from analysis.cores.timing.predictor import BRANCH, CALL, JUMP, correct, learn, predict, squash_after
-from analysis.cores.timing.state import (
-    BLOCKED,
-    CACHE_DONE,
-    DECODE_BLOCK,
-    DECODE_SQUASH,
-    DECODE_SQUASH_PC,
-    DECODE_SQUASH_SEQ,
-    DECODE_SQUASH_TAKEN,
-    DECODE_SQUASH_TRACE,
-    DECODE_UNBLOCK,
-    DONE_SEQ,
-    EVENT_FETCH,
-    NO_INSTRUCTIONS,
-    RENAME_BLOCK,
-    RENAME_UNBLOCK,
-    RUNNING,
-    SQUASH,
-    SQUASH_BRANCH,
-    SQUASH_PC,
-    SQUASH_SEQ,
-    SQUASH_TAKEN,
-    SQUASH_TRACE,
-    SQUASHING,
-    UNBLOCKING,
-    WAIT_CACHE,
-    WAIT_RETRY,
-    WINDOW,
-    WINDOW_MASK,
-    Record,
-)
+from analysis.cores.timing.state import Record
 
 
 @inner(_nrt=False)
@@ -49,7 +21,7 @@ def start(s: Record, code: Record, row: int, address: int, trace: int) -> Record
     """Give an instruction a sequence number and a row of the window."""
     seq = s.next_seq
     s.next_seq += 1
-    e = s.window[seq & WINDOW_MASK]
+    e = s.window[seq & st.WINDOW_MASK]
     c = code.rows[row]
     e.seq = seq
     e.row = row
@@ -87,7 +59,7 @@ def redirect_fetch(s: Record, pc: int, trace: int) -> None:
     s.fetch_trace = trace
     s.on_wrong_path = trace < 0
     s.fetch_request += 1
-    s.fetch_status = SQUASHING
+    s.fetch_status = st.SQUASHING
     s.fetch_queue_head = s.fetch_queue_tail
 
 
@@ -96,7 +68,7 @@ def mark_squashed(s: Record, seq: int) -> None:
     """Everything younger than `seq` will not commit."""
     at = s.next_seq - 1
     while at > seq:
-        e = s.window[at & WINDOW_MASK]
+        e = s.window[at & st.WINDOW_MASK]
         if e.squashed:  # all younger ones were squashed with it or before it
             at -= 1
             continue
@@ -110,40 +82,40 @@ def ask_for_block(s: Record, m: Record, pc: int, cycle: int) -> None:
     s.buffer_pc = pc & ~(s.fetch_bytes - 1)
     s.buffer_valid = 0
     s.fetch_request += 1
-    if access(m, L1I, s.buffer_pc + s.code_distance, 0, EVENT_FETCH, s.fetch_request, cycle) == REFUSED:
-        s.fetch_status = WAIT_RETRY
+    if access(m, L1I, s.buffer_pc + s.code_distance, 0, st.EVENT_FETCH, s.fetch_request, cycle) == REFUSED:
+        s.fetch_status = st.WAIT_RETRY
     else:
-        s.fetch_status = WAIT_CACHE
+        s.fetch_status = st.WAIT_CACHE
 
 
 @inner(_nrt=False)
 def fetch_signals(s: Record, p: Record, cur: int) -> None:
     """What decode and commit said a cycle ago."""
-    if s.signal[cur, DECODE_BLOCK]:
+    if s.signal[cur, st.DECODE_BLOCK]:
         s.fetch_stalled = 1
-    if s.signal[cur, DECODE_UNBLOCK]:
+    if s.signal[cur, st.DECODE_UNBLOCK]:
         s.fetch_stalled = 0
-    if s.signal[cur, SQUASH]:
-        seq = s.signal[cur, SQUASH_SEQ]
-        redirect_fetch(s, s.signal[cur, SQUASH_PC], s.signal[cur, SQUASH_TRACE])
-        if s.signal[cur, SQUASH_BRANCH]:
-            correct(p, seq, s.signal[cur, SQUASH_TAKEN], s.signal[cur, SQUASH_PC])
+    if s.signal[cur, st.SQUASH]:
+        seq = s.signal[cur, st.SQUASH_SEQ]
+        redirect_fetch(s, s.signal[cur, st.SQUASH_PC], s.signal[cur, st.SQUASH_TRACE])
+        if s.signal[cur, st.SQUASH_BRANCH]:
+            correct(p, seq, s.signal[cur, st.SQUASH_TAKEN], s.signal[cur, st.SQUASH_PC])
         else:
             squash_after(p, seq)
         s.active = 1
         return
-    if s.signal[cur, DONE_SEQ]:
-        learn(p, s.signal[cur, DONE_SEQ])
-    if s.signal[cur, DECODE_SQUASH]:
-        seq = s.signal[cur, DECODE_SQUASH_SEQ]
-        correct(p, seq, s.signal[cur, DECODE_SQUASH_TAKEN], s.signal[cur, DECODE_SQUASH_PC])
+    if s.signal[cur, st.DONE_SEQ]:
+        learn(p, s.signal[cur, st.DONE_SEQ])
+    if s.signal[cur, st.DECODE_SQUASH]:
+        seq = s.signal[cur, st.DECODE_SQUASH_SEQ]
+        correct(p, seq, s.signal[cur, st.DECODE_SQUASH_TAKEN], s.signal[cur, st.DECODE_SQUASH_PC])
         mark_squashed(s, seq)
         s.active = 1
-        if s.fetch_status != SQUASHING:
-            redirect_fetch(s, s.signal[cur, DECODE_SQUASH_PC], s.signal[cur, DECODE_SQUASH_TRACE])
+        if s.fetch_status != st.SQUASHING:
+            redirect_fetch(s, s.signal[cur, st.DECODE_SQUASH_PC], s.signal[cur, st.DECODE_SQUASH_TRACE])
             return
-    if s.fetch_status == SQUASHING or s.fetch_status == BLOCKED:
-        s.fetch_status = RUNNING
+    if s.fetch_status == st.SQUASHING or s.fetch_status == st.BLOCKED:
+        s.fetch_status = st.RUNNING
         s.active = 1
 
 
@@ -154,10 +126,10 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
     count = 0
     fetching = False
     mask = ~(s.fetch_bytes - 1)
-    if s.fetch_status == CACHE_DONE:
-        s.fetch_status = RUNNING
+    if s.fetch_status == st.CACHE_DONE:
+        s.fetch_status = st.RUNNING
         fetching = True
-    elif s.fetch_status == RUNNING:
+    elif s.fetch_status == st.RUNNING:
         if not (s.buffer_valid and s.fetch_pc & mask == s.buffer_pc):
             if cycle >= s.trap_until:
                 ask_for_block(s, m, s.fetch_pc, cycle)
@@ -172,12 +144,12 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
         while count < s.fetch_width and s.fetch_queue_tail - s.fetch_queue_head < s.fetch_queue_entries and not taken:
             if pc & mask != s.buffer_pc:
                 break
-            if s.next_seq - s.oldest_seq >= WINDOW - 64:
+            if s.next_seq - s.oldest_seq >= st.WINDOW - 64:
                 break
             if s.on_wrong_path:
                 at = (pc - s.base_pc) >> 1
                 if at < 0 or at >= s.map_size or code.rows[at].length == 0 or not s.wrong_path:
-                    s.fetch_status = NO_INSTRUCTIONS
+                    s.fetch_status = st.NO_INSTRUCTIONS
                     break
                 row = at
                 c = code.rows[row]
@@ -189,7 +161,7 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
                 e = start(s, code, row, address, -1)
             else:
                 if s.fetch_trace >= end:
-                    s.fetch_status = NO_INSTRUCTIONS
+                    s.fetch_status = st.NO_INSTRUCTIONS
                     break
                 row = index[s.fetch_trace]
                 address = addresses[s.fetch_trace]
@@ -224,19 +196,19 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
                 if following != e.actual:
                     s.on_wrong_path = 1
                     s.wrong_paths += 1
-            s.fetch_queue[s.fetch_queue_tail & WINDOW_MASK] = e.seq & WINDOW_MASK
+            s.fetch_queue[s.fetch_queue_tail & st.WINDOW_MASK] = e.seq & st.WINDOW_MASK
             s.fetch_queue_tail += 1
             count += 1
             pc = following
         s.fetch_pc = pc
-        if pc & mask != s.buffer_pc and s.fetch_status == RUNNING:
+        if pc & mask != s.buffer_pc and s.fetch_status == st.RUNNING:
             ask_for_block(s, m, pc, cycle)
     # the oldest of the queue go to decode
     sent = 0
     now = cycle & 7
     if not s.fetch_stalled:
         while s.fetch_queue_head < s.fetch_queue_tail and sent < s.decode_width:
-            s.to_decode[now, sent] = s.fetch_queue[s.fetch_queue_head & WINDOW_MASK]
+            s.to_decode[now, sent] = s.fetch_queue[s.fetch_queue_head & st.WINDOW_MASK]
             s.fetch_queue_head += 1
             sent += 1
     s.to_decode_n[now] = sent
@@ -247,13 +219,13 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
 @inner(_nrt=False)
 def resume(s: Record, nxt: int, status: int, skid: int, unblock: int) -> int:
     """Status of a stage that nothing holds up any more: it empties its skid buffer first, or says at once that it goes on."""
-    if status in (BLOCKED, SQUASHING):
+    if status in (st.BLOCKED, st.SQUASHING):
         s.active = 1
-        if status == BLOCKED and skid > 0:
-            return UNBLOCKING
-        if status == BLOCKED:
+        if status == st.BLOCKED and skid > 0:
+            return st.UNBLOCKING
+        if status == st.BLOCKED:
             s.signal[nxt, unblock] = 1
-        return RUNNING
+        return st.RUNNING
     return status
 
 
@@ -263,13 +235,13 @@ def decode_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
     for k in range(n):
         s.decode_skid[s.decode_skid_n] = came[k]
         s.decode_skid_n += 1
-    if s.decode_status != BLOCKED:
-        s.decode_status = BLOCKED
+    if s.decode_status != st.BLOCKED:
+        s.decode_status = st.BLOCKED
         s.active = 1
-        if s.signal[nxt, DECODE_UNBLOCK]:
-            s.signal[nxt, DECODE_UNBLOCK] = 0
+        if s.signal[nxt, st.DECODE_UNBLOCK]:
+            s.signal[nxt, st.DECODE_UNBLOCK] = 0
         else:
-            s.signal[nxt, DECODE_BLOCK] = 1
+            s.signal[nxt, st.DECODE_BLOCK] = 1
 
 
 @inner(_nrt=False)
@@ -292,12 +264,12 @@ def decode_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, nxt
             if target != e.predicted and target >= 0:
                 e.predicted = target
                 s.decode_redirects += 1
-                s.signal[nxt, DECODE_SQUASH] = 1
-                s.signal[nxt, DECODE_SQUASH_SEQ] = e.seq
-                s.signal[nxt, DECODE_SQUASH_PC] = target
-                s.signal[nxt, DECODE_SQUASH_TAKEN] = 1
+                s.signal[nxt, st.DECODE_SQUASH] = 1
+                s.signal[nxt, st.DECODE_SQUASH_SEQ] = e.seq
+                s.signal[nxt, st.DECODE_SQUASH_PC] = target
+                s.signal[nxt, st.DECODE_SQUASH_TAKEN] = 1
                 right = e.place >= 0 and target == e.actual
-                s.signal[nxt, DECODE_SQUASH_TRACE] = e.place + 1 if right else -1
+                s.signal[nxt, st.DECODE_SQUASH_TRACE] = e.place + 1 if right else -1
                 s.to_rename_n[now] = sent
                 return -1
     s.to_rename_n[now] = sent
@@ -312,31 +284,31 @@ def decode(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     s.to_rename_n[now] = 0
     came = s.to_decode[before]
     n = s.to_decode_n[before]
-    if s.signal[cur, RENAME_BLOCK]:
+    if s.signal[cur, st.RENAME_BLOCK]:
         s.decode_stalled = 1
-    if s.signal[cur, RENAME_UNBLOCK]:
+    if s.signal[cur, st.RENAME_UNBLOCK]:
         s.decode_stalled = 0
-    if s.signal[cur, SQUASH]:
-        if s.decode_status == BLOCKED or s.decode_status == UNBLOCKING:
-            if s.signal[nxt, DECODE_BLOCK]:
-                s.signal[nxt, DECODE_BLOCK] = 0
+    if s.signal[cur, st.SQUASH]:
+        if s.decode_status == st.BLOCKED or s.decode_status == st.UNBLOCKING:
+            if s.signal[nxt, st.DECODE_BLOCK]:
+                s.signal[nxt, st.DECODE_BLOCK] = 0
             else:
-                s.signal[nxt, DECODE_UNBLOCK] = 1
-        s.decode_status = SQUASHING
+                s.signal[nxt, st.DECODE_UNBLOCK] = 1
+        s.decode_status = st.SQUASHING
         s.decode_skid_n = 0
         s.active = 1
         return
     if s.decode_stalled:
         decode_block(s, nxt, came, n)
         return
-    s.decode_status = resume(s, nxt, s.decode_status, s.decode_skid_n, DECODE_UNBLOCK)
-    if s.decode_status == RUNNING:
+    s.decode_status = resume(s, nxt, s.decode_status, s.decode_skid_n, st.DECODE_UNBLOCK)
+    if s.decode_status == st.RUNNING:
         if n == 0:
             return
         s.active = 1
         taken = decode_some(s, code, came, n, cycle, nxt)
         if taken < 0:
-            s.decode_status = SQUASHING
+            s.decode_status = st.SQUASHING
             s.decode_skid_n = 0
         elif taken < n:
             decode_block(s, nxt, came[taken:], n - taken)
@@ -344,8 +316,8 @@ def decode(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
         s.active = 1
         taken = decode_some(s, code, s.decode_skid, s.decode_skid_n, cycle, nxt)
         if taken < 0:
-            s.signal[nxt, DECODE_UNBLOCK] = 1
-            s.decode_status = SQUASHING
+            s.signal[nxt, st.DECODE_UNBLOCK] = 1
+            s.decode_status = st.SQUASHING
             s.decode_skid_n = 0
             return
         for k in range(taken, s.decode_skid_n):
@@ -358,5 +330,5 @@ def decode(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
                 s.decode_skid[s.decode_skid_n] = came[k]
                 s.decode_skid_n += 1
         if s.decode_skid_n == 0:
-            s.signal[nxt, DECODE_UNBLOCK] = 1
-            s.decode_status = RUNNING
+            s.signal[nxt, st.DECODE_UNBLOCK] = 1
+            s.decode_status = st.RUNNING

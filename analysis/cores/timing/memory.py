@@ -14,21 +14,8 @@ coherent_xbar.cc), restated:
 from __future__ import annotations
 
 from analysis.compiled import inner
-from analysis.cores.timing.state import (
-    EVENT_CODE_FILL,
-    EVENT_CODE_RETRY,
-    EVENT_DATA_FILL,
-    EVENT_HORIZON,
-    EVENT_L1_SEND,
-    EVENT_L2_ANSWER,
-    EVENT_L2_SEND,
-    EVENT_RETRY,
-    FREE,
-    MAX_MSHR,
-    MAX_REQUESTS,
-    ON_THE_WAY,
-    Record,
-)
+from analysis.cores.timing import state as st
+from analysis.cores.timing.state import Record
 
 L1I, L1D, L2 = 0, 1, 2
 REFUSED = -1
@@ -41,7 +28,7 @@ def schedule(m: Record, cycle: int, kind: int, argument: int) -> None:
     m.event_free = m.event_next[node]
     m.event_kind[node] = kind
     m.event_argument[node] = argument
-    slot = cycle & (EVENT_HORIZON - 1)
+    slot = cycle & (st.EVENT_HORIZON - 1)
     m.event_next[node] = m.event_head[slot]
     m.event_head[slot] = node
     m.events += 1
@@ -75,7 +62,7 @@ def schedule_send(m: Record, cache: int, cycle: int) -> None:
     """Let a cache look at `cycle` for something to send, unless it will look earlier or waits for its turn."""
     if m.waiting[cache] == 0 and (m.send_at[cache] < 0 or cycle < m.send_at[cache]):
         m.send_at[cache] = cycle
-        schedule(m, cycle, EVENT_L2_SEND if cache == L2 else EVENT_L1_SEND, cache)
+        schedule(m, cycle, st.EVENT_L2_SEND if cache == L2 else st.EVENT_L1_SEND, cache)
 
 
 @inner(_nrt=False)
@@ -184,7 +171,7 @@ def unblock(m: Record, cache: int, cycle: int) -> None:
                     m.waiting[above] = 0
                     schedule_send(m, above, cycle + 1)
         else:
-            schedule(m, cycle + 1, EVENT_RETRY if cache == L1D else EVENT_CODE_RETRY, 0)
+            schedule(m, cycle + 1, st.EVENT_RETRY if cache == L1D else st.EVENT_CODE_RETRY, 0)
 
 
 @inner(_nrt=False)
@@ -208,7 +195,7 @@ def send_to_l2(m: Record, cache: int, cycle: int) -> None:
     if what == 0:
         slot = m.miss_queue[cache, 0]
         drop_miss(m, cache)
-        l2_read(m, m.mshr_line[cache, slot], cache * MAX_MSHR + slot, cycle)
+        l2_read(m, m.mshr_line[cache, slot], cache * st.MAX_MSHR + slot, cycle)
     else:
         line, dirty = m.write_line[cache, what - 1], m.write_dirty[cache, what - 1]
         if dirty:
@@ -249,8 +236,8 @@ def l2_insert(m: Record, line: int, cycle: int, evicted_ready: int) -> int:
 def find_request(m: Record, line: int) -> int:
     """Miss of L2 in flight for a line, or -1."""
     if m.requests_used > 0:
-        for request in range(MAX_REQUESTS):
-            if m.request_state[request] != FREE and m.request_line[request] == line:
+        for request in range(st.MAX_REQUESTS):
+            if m.request_state[request] != st.FREE and m.request_line[request] == line:
                 return request
     return -1
 
@@ -292,9 +279,9 @@ def l2_read(m: Record, line: int, waiter: int, cycle: int) -> None:
             m.lines[way].last = cycle
             if waiter >= 0 and m.lines[way].dirty:
                 m.lines[way].dirty = 0
-                m.mshr_modified[waiter // MAX_MSHR, waiter % MAX_MSHR] = 1
+                m.mshr_modified[waiter // st.MAX_MSHR, waiter % st.MAX_MSHR] = 1
         if waiter >= 0:
-            schedule(m, cycle + cycles, EVENT_L2_ANSWER, waiter)
+            schedule(m, cycle + cycles, st.EVENT_L2_ANSWER, waiter)
         return
     request = find_request(m, line)
     m.misses[L2] += waiter >= 0
@@ -302,9 +289,9 @@ def l2_read(m: Record, line: int, waiter: int, cycle: int) -> None:
         if waiter < 0 and m.requests_used >= m.mshrs[L2] - 1:
             return
         request = 0
-        while m.request_state[request] != FREE:
+        while m.request_state[request] != st.FREE:
             request += 1
-        m.request_state[request] = ON_THE_WAY
+        m.request_state[request] = st.ON_THE_WAY
         m.request_line[request] = line
         m.request_waiters[request] = 0
         m.requests_used += 1
@@ -319,11 +306,11 @@ def l2_read(m: Record, line: int, waiter: int, cycle: int) -> None:
 @inner(_nrt=False)
 def l2_answer(m: Record, waiter: int, cycle: int) -> None:
     """L2 sends a line to L1: in order, one a cycle, when the bus to that L1 is free; it is busy a cycle and those of the data."""
-    cache = waiter // MAX_MSHR
+    cache = waiter // st.MAX_MSHR
     sent = max(cycle, m.l2_answer_free[cache], m.l2_answer_last + 1)
     m.l2_answer_last = sent
     m.l2_answer_free[cache] = sent + 1 + l2_bus_payload(m)
-    schedule(m, sent + m.l2_bus_response, EVENT_DATA_FILL if cache == L1D else EVENT_CODE_FILL, waiter % MAX_MSHR)
+    schedule(m, sent + m.l2_bus_response, st.EVENT_DATA_FILL if cache == L1D else st.EVENT_CODE_FILL, waiter % st.MAX_MSHR)
 
 
 @inner(_nrt=False)
@@ -336,8 +323,8 @@ def fill_l2(m: Record, request: int, cycle: int) -> None:
         way = l2_insert(m, line, cycle, cycle + m.tag_cycles[L2])
     m.lines[way].ready = cycle + m.data_cycles[L2] + payload
     for k in range(m.request_waiters[request]):
-        schedule(m, cycle + m.response_cycles[L2], EVENT_L2_ANSWER, m.request_waiter[request, k])
-    m.request_state[request] = FREE
+        schedule(m, cycle + m.response_cycles[L2], st.EVENT_L2_ANSWER, m.request_waiter[request, k])
+    m.request_state[request] = st.FREE
     m.requests_used -= 1
     unblock(m, L2, cycle)
 

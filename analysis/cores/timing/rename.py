@@ -9,33 +9,8 @@ from __future__ import annotations
 from numpy.typing import NDArray
 
 from analysis.compiled import inner
-from analysis.cores.timing.state import (
-    BLOCKED,
-    DISPATCHED,
-    DISPATCHED_LOADS,
-    DISPATCHED_STORES,
-    DONE_SEQ,
-    FREE_IQ,
-    FREE_LQ,
-    FREE_ROB,
-    FREE_ROB_USED,
-    FREE_SQ,
-    FREE_TOLD,
-    IEW_BLOCK,
-    IEW_UNBLOCK,
-    RENAME_BLOCK,
-    RENAME_UNBLOCK,
-    ROB_EMPTY,
-    ROB_SQUASHING,
-    RUNNING,
-    SERIALIZING,
-    SQUASH,
-    SQUASH_SEQ,
-    SQUASHING,
-    UNBLOCKING,
-    WINDOW_MASK,
-    Record,
-)
+from analysis.cores.timing import state as st
+from analysis.cores.timing.state import Record
 
 
 @inner(_nrt=False)
@@ -44,12 +19,12 @@ def rename_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
     for k in range(n):
         s.rename_skid[s.rename_skid_n] = came[k]
         s.rename_skid_n += 1
-    if s.rename_status != BLOCKED:
+    if s.rename_status != st.BLOCKED:
         s.active = 1
-        if s.rename_status != UNBLOCKING:
-            s.signal[nxt, RENAME_BLOCK] = 1
-            s.signal[nxt, RENAME_UNBLOCK] = 0
-        s.rename_status = BLOCKED
+        if s.rename_status != st.UNBLOCKING:
+            s.signal[nxt, st.RENAME_BLOCK] = 1
+            s.signal[nxt, st.RENAME_UNBLOCK] = 0
+        s.rename_status = st.BLOCKED
 
 
 @inner(_nrt=False)
@@ -57,7 +32,7 @@ def undo_renames(s: Record, seq: int) -> None:
     """Give the register map back the producers that squashed instructions replaced."""
     at = s.next_seq - 1
     while at > seq:
-        e = s.window[at & WINDOW_MASK]
+        e = s.window[at & st.WINDOW_MASK]
         if e.renamed and e.seq == at:
             if e.destination >= 0:
                 s.map[e.destination] = e.previous
@@ -72,7 +47,7 @@ def undo_renames(s: Record, seq: int) -> None:
 @inner(_nrt=False)
 def rename_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, cur: int) -> tuple[int, bool]:
     """Rename from a queue; returns (how many were taken from it, whether the stage must block)."""
-    waiting = s.in_progress - s.signal[cur, DISPATCHED]
+    waiting = s.in_progress - s.signal[cur, st.DISPATCHED]
     room = min(s.seen_free_rob - waiting, s.seen_free_iq - waiting)
     block = False
     available = n
@@ -87,9 +62,9 @@ def rename_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, cur
     while available > 0 and sent < s.rename_width:
         slot = queue[taken]
         e = s.window[slot]
-        if e.is_load and s.seen_free_lq - (s.loads_in_progress - s.signal[cur, DISPATCHED_LOADS]) <= 0:
+        if e.is_load and s.seen_free_lq - (s.loads_in_progress - s.signal[cur, st.DISPATCHED_LOADS]) <= 0:
             break
-        if e.is_store and s.seen_free_sq - (s.stores_in_progress - s.signal[cur, DISPATCHED_STORES]) <= 0:
+        if e.is_store and s.seen_free_sq - (s.stores_in_progress - s.signal[cur, st.DISPATCHED_STORES]) <= 0:
             break
         if e.squashed:
             taken += 1
@@ -132,14 +107,14 @@ def rename_some(s: Record, code: Record, queue: NDArray, n: int, cycle: int, cur
 @inner(_nrt=False)
 def rename_stalls(s: Record, cur: int) -> bool:
     """Whether rename stops: dispatch blocks, or ROB, issue queue, load and store queue, or registers are full (checkStall)."""
-    waiting = s.in_progress - s.signal[cur, DISPATCHED]
+    waiting = s.in_progress - s.signal[cur, st.DISPATCHED]
     return (
         s.rename_stalled
         or s.seen_free_rob - waiting <= 0
         or s.seen_free_iq - waiting <= 0
         or (
-            s.seen_free_lq - (s.loads_in_progress - s.signal[cur, DISPATCHED_LOADS]) <= 0
-            and s.seen_free_sq - (s.stores_in_progress - s.signal[cur, DISPATCHED_STORES]) <= 0
+            s.seen_free_lq - (s.loads_in_progress - s.signal[cur, st.DISPATCHED_LOADS]) <= 0
+            and s.seen_free_sq - (s.stores_in_progress - s.signal[cur, st.DISPATCHED_STORES]) <= 0
         )
         or s.free_int <= 0
         or s.free_float <= 0
@@ -152,27 +127,27 @@ def rename(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
     s.to_dispatch_n[cycle & 7] = 0
     came = s.to_rename[(cycle - 1) & 7]
     n = s.to_rename_n[(cycle - 1) & 7]
-    if s.signal[cur, FREE_TOLD]:
-        s.seen_free_iq = s.signal[cur, FREE_IQ]
-        s.seen_free_lq = s.signal[cur, FREE_LQ]
-        s.seen_free_sq = s.signal[cur, FREE_SQ]
-    if s.signal[cur, FREE_ROB_USED]:
-        s.seen_free_rob = s.signal[cur, FREE_ROB]
-        s.seen_empty_rob = s.signal[cur, ROB_EMPTY]
-    if s.signal[cur, IEW_BLOCK]:
+    if s.signal[cur, st.FREE_TOLD]:
+        s.seen_free_iq = s.signal[cur, st.FREE_IQ]
+        s.seen_free_lq = s.signal[cur, st.FREE_LQ]
+        s.seen_free_sq = s.signal[cur, st.FREE_SQ]
+    if s.signal[cur, st.FREE_ROB_USED]:
+        s.seen_free_rob = s.signal[cur, st.FREE_ROB]
+        s.seen_empty_rob = s.signal[cur, st.ROB_EMPTY]
+    if s.signal[cur, st.IEW_BLOCK]:
         s.rename_stalled = 1
-    if s.signal[cur, IEW_UNBLOCK]:
+    if s.signal[cur, st.IEW_UNBLOCK]:
         s.rename_stalled = 0
-    if s.signal[cur, SQUASH]:
-        if s.rename_status == BLOCKED or s.rename_status == UNBLOCKING or s.rename_status == SERIALIZING:
-            s.signal[nxt, RENAME_UNBLOCK] = 1
-        s.rename_status = SQUASHING
+    if s.signal[cur, st.SQUASH]:
+        if s.rename_status == st.BLOCKED or s.rename_status == st.UNBLOCKING or s.rename_status == st.SERIALIZING:
+            s.signal[nxt, st.RENAME_UNBLOCK] = 1
+        s.rename_status = st.SQUASHING
         s.rename_skid_n = 0
         s.serialize_next = 0
-        undo_renames(s, s.signal[cur, SQUASH_SEQ])
+        undo_renames(s, s.signal[cur, st.SQUASH_SEQ])
         s.active = 1
     else:
-        if not s.signal[cur, ROB_SQUASHING]:
+        if not s.signal[cur, st.ROB_SQUASHING]:
             s.free_int += s.freeing_int
             s.free_float += s.freeing_float
             s.freeing_int = 0
@@ -180,44 +155,44 @@ def rename(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
         if rename_stalls(s, cur):
             rename_block(s, nxt, came, n)
         else:
-            if s.rename_status == BLOCKED:
-                s.rename_status = UNBLOCKING
+            if s.rename_status == st.BLOCKED:
+                s.rename_status = st.UNBLOCKING
                 s.active = 1
                 if s.rename_skid_n == 0:
-                    s.signal[nxt, RENAME_UNBLOCK] = 1
-                    s.rename_status = RUNNING
-            elif s.rename_status == SQUASHING:
-                s.rename_status = RUNNING
+                    s.signal[nxt, st.RENAME_UNBLOCK] = 1
+                    s.rename_status = st.RUNNING
+            elif s.rename_status == st.SQUASHING:
+                s.rename_status = st.RUNNING
                 s.active = 1
             rename_work(s, code, came, n, cycle, cur, nxt)
         # registers that committed instructions replaced are free again
-        done = s.signal[cur, DONE_SEQ]
+        done = s.signal[cur, st.DONE_SEQ]
         if done:
             while s.freed_until < done:
                 s.freed_until += 1
-                e = s.window[s.freed_until & WINDOW_MASK]
+                e = s.window[s.freed_until & st.WINDOW_MASK]
                 if e.seq == s.freed_until and e.renamed and not e.squashed and e.destination >= 0:
                     if e.destination < 32:
                         s.free_int += 1
                     else:
                         s.free_float += 1
-    s.in_progress -= s.signal[cur, DISPATCHED]
-    s.loads_in_progress -= s.signal[cur, DISPATCHED_LOADS]
-    s.stores_in_progress -= s.signal[cur, DISPATCHED_STORES]
+    s.in_progress -= s.signal[cur, st.DISPATCHED]
+    s.loads_in_progress -= s.signal[cur, st.DISPATCHED_LOADS]
+    s.stores_in_progress -= s.signal[cur, st.DISPATCHED_STORES]
 
 
 @inner(_nrt=False)
 def rename_work(s: Record, code: Record, came: NDArray, n: int, cycle: int, cur: int, nxt: int) -> None:
     """Rename what came, or the skid buffer first (rename.cc: rename, renameInsts)."""
-    if s.rename_status == RUNNING:
+    if s.rename_status == st.RUNNING:
         if n == 0:
             return
         s.active = 1
         taken, block = rename_some(s, code, came, n, cycle, cur)
         if block:
             rename_block(s, nxt, came[taken:], n - taken)
-            s.signal[nxt, RENAME_UNBLOCK] = 0
-    elif s.rename_status == UNBLOCKING:
+            s.signal[nxt, st.RENAME_UNBLOCK] = 0
+    elif s.rename_status == st.UNBLOCKING:
         s.active = 1
         block = False
         if s.rename_skid_n > 0:
@@ -227,11 +202,11 @@ def rename_work(s: Record, code: Record, came: NDArray, n: int, cycle: int, cur:
             s.rename_skid_n -= taken
         if block:
             rename_block(s, nxt, came, n)
-            s.signal[nxt, RENAME_UNBLOCK] = 0
+            s.signal[nxt, st.RENAME_UNBLOCK] = 0
             return
         for k in range(n):
             s.rename_skid[s.rename_skid_n] = came[k]
             s.rename_skid_n += 1
         if s.rename_skid_n == 0:
-            s.signal[nxt, RENAME_UNBLOCK] = 1
-            s.rename_status = RUNNING
+            s.signal[nxt, st.RENAME_UNBLOCK] = 1
+            s.rename_status = st.RUNNING

@@ -16,24 +16,12 @@ from numpy.typing import NDArray
 
 from analysis.cores.riscv.elf import Program
 from analysis.cores.riscv.trace import PLAIN_INSTRUCTIONS, OpClass, Trace
+from analysis.cores.timing import state as st
 from analysis.cores.timing.core import run
 from analysis.cores.timing.designs import Cache, Design
 from analysis.cores.timing.predictor import random_state
 from analysis.cores.timing.program import physical_addresses, static_code
-from analysis.cores.timing.state import (
-    CORE,
-    FLOAT_ALU_UNIT,
-    FLOAT_MULT_UNIT,
-    INT_ALU_UNIT,
-    INT_MULT_UNIT,
-    MAX_CODE,
-    MAX_EVENTS,
-    MAX_TARGETS,
-    MEMORY,
-    MEMORY_UNIT,
-    NO_UNIT,
-    PREDICTOR,
-)
+from analysis.cores.timing.state import CORE, MEMORY, PREDICTOR
 from analysis.errors import InputError
 
 
@@ -101,20 +89,20 @@ def core_state(design: Design) -> NDArray:
     s["forwarding_cycles"] = design.forwarding_cycles
     s["latency"] = 1
     s["pipelined"] = 1
-    s["unit_of"] = NO_UNIT
+    s["unit_of"] = st.NO_UNIT
     units = design.units
-    pool = ((INT_ALU_UNIT, units.int_alu), (INT_MULT_UNIT, units.int_mult_div), (FLOAT_ALU_UNIT, units.float_alu))
-    for place, unit in (*pool, (FLOAT_MULT_UNIT, units.float_mult_div)):
+    pool = ((st.INT_ALU_UNIT, units.int_alu), (st.INT_MULT_UNIT, units.int_mult_div), (st.FLOAT_ALU_UNIT, units.float_alu))
+    for place, unit in (*pool, (st.FLOAT_MULT_UNIT, units.float_mult_div)):
         s["unit_count"][place] = unit.count
         for name, cycles in unit.latency_cycles.items():
             opclass = OpClass[name.upper()]
             s["unit_of"][opclass], s["latency"][opclass] = place, cycles
             s["pipelined"][opclass] = name not in unit.unpipelined
     for opclass in (OpClass.BRANCH, OpClass.JUMP, OpClass.CALL, OpClass.INDIRECT_JUMP, OpClass.INDIRECT_CALL, OpClass.RETURN):
-        s["unit_of"][opclass], s["latency"][opclass] = INT_ALU_UNIT, s["latency"][OpClass.INT_ALU]
-    s["unit_count"][MEMORY_UNIT] = units.load_store_ports
+        s["unit_of"][opclass], s["latency"][opclass] = st.INT_ALU_UNIT, s["latency"][OpClass.INT_ALU]
+    s["unit_count"][st.MEMORY_UNIT] = units.load_store_ports
     for opclass in (OpClass.MEM_READ, OpClass.MEM_WRITE, OpClass.FLOAT_MEM_READ, OpClass.FLOAT_MEM_WRITE, OpClass.ATOMIC):
-        s["unit_of"][opclass] = MEMORY_UNIT
+        s["unit_of"][opclass] = st.MEMORY_UNIT
     s["map"] = -1
     s["ssit"] = -1
     s["lfst"] = -1
@@ -143,9 +131,9 @@ def memory_state(design: Design) -> NDArray:
     m["lines"]["tag"][:base] = -1
     m["prefetch_degree"] = design.prefetch_lines
     m["mshr_line"] = m["send_at"] = m["answered"] = m["l2_answer_last"] = -1
-    m["target_next"] = np.arange(1, MAX_TARGETS + 1)
+    m["target_next"] = np.arange(1, st.MAX_TARGETS + 1)
     m["event_head"] = -1
-    m["event_next"] = np.arange(1, MAX_EVENTS + 1)
+    m["event_next"] = np.arange(1, st.MAX_EVENTS + 1)
     memory = design.memory
     m["cycle_ps"] = round(1e12 / design.clock_hz)
     m["l2_bus_request"], m["l2_bus_response"] = memory.l2_bus_request_cycles, memory.l2_bus_response_cycles
@@ -201,7 +189,7 @@ def simulate(trace: Trace, design: Design, program: Program | None = None) -> Ti
     code, index, base = static_code(trace, program)
     state = core_state(design)
     s = state[0]
-    s["base_pc"], s["map_size"] = base, MAX_CODE
+    s["base_pc"], s["map_size"] = base, st.MAX_CODE
     s["fetch_pc"] = int(trace.code.pc[trace.index[0]])
     s["window"]["seq"] = -1
     memory = memory_state(design)

@@ -8,79 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.networks.codes import (
-    DIRECT,
-    NODE_BROADCAST,
-    NODE_COLLECTIVE,
-    NODE_COMPUTE,
-    NODE_CPU,
-    NODE_RECEIVE,
-    NODE_SEND,
-    NODE_SKIP,
-    RING,
-    light,
-    light_outer,
-)
+from analysis.networks import codes
+from analysis.networks.codes import light, light_outer
+from analysis.networks.event_simulation import records as rec
 from analysis.networks.event_simulation.messages import find_slot, memory_ns, post_receive, register, send, transmit, wire
 from analysis.networks.event_simulation.phases import fill_queue, join_queue, run_algorithm, start_collective
-from analysis.networks.event_simulation.records import (
-    ARRIVED,
-    BROADCAST_ENDS,
-    BUCKETS,
-    BUNDLE,
-    CONTROL_WORDS,
-    CURRENT,
-    EVENT_FREE,
-    EVENTS,
-    FAILED,
-    FULL_BUCKETS,
-    FULL_EVENTS,
-    FULL_ITEMS,
-    FULL_MESSAGES,
-    FULL_SLOTS,
-    FULL_STREAMS,
-    FULL_TICKS,
-    GENERAL,
-    ITEM_FREE,
-    LINK_FREE,
-    M_DEVICE,
-    M_NEXT,
-    M_SOURCE,
-    M_TAG,
-    M_TARGET,
-    M_WORDS,
-    MESSAGE_FREE,
-    MOST_PHASES,
-    NEXT_DEVICE,
-    NODE,
-    NODE_ENDS,
-    NOW,
-    P_WORDS,
-    PHASES,
-    QUEUE,
-    RANK,
-    RANK_TICK,
-    RECEIVE_NOW,
-    S_ARRIVED,
-    S_POSTED,
-    S_STREAM,
-    S_WORDS,
-    SLOT_COMMUNICATE,
-    SLOT_COMPUTE,
-    SLOT_CPU,
-    STREAM_WORDS,
-    SimulatedSystem,
-    State,
-    TraceNodes,
-)
+from analysis.networks.event_simulation.records import SimulatedSystem, State, TraceNodes
 
 
 @light
 def hardware_slot(kind):
     """Slot that a node occupies; a rank has one for computing, one for communicating, one for its host."""
-    if kind in (NODE_COMPUTE, NODE_SKIP):
-        return SLOT_COMPUTE
-    return SLOT_CPU if kind == NODE_CPU else SLOT_COMMUNICATE
+    if kind in (codes.NODE_COMPUTE, codes.NODE_SKIP):
+        return rec.SLOT_COMPUTE
+    return rec.SLOT_CPU if kind == codes.NODE_CPU else rec.SLOT_COMMUNICATE
 
 
 @light
@@ -88,7 +29,7 @@ def issue_ready(machine, work, state, rank):
     """Try all nodes without open dependencies in ascending order; a slot taken by one is closed to the next."""
     waiting = state.waiting[rank]
     count = state.waiting_count[rank]
-    now = state.control[NOW]
+    now = state.control[rec.NOW]
     base = work.first[rank]
     kept = 0
     skipped = False
@@ -96,27 +37,27 @@ def issue_ready(machine, work, state, rank):
         row = base + waiting[k]
         kind = work.kind[row]
         slot = hardware_slot(kind)
-        if kind != NODE_RECEIVE and state.busy[rank, slot]:
+        if kind != codes.NODE_RECEIVE and state.busy[rank, slot]:
             waiting[kept] = waiting[k]
             kept += 1
             continue
         state.started[row] = now
-        if kind == NODE_SKIP:
+        if kind == codes.NODE_SKIP:
             state.ended[row] = now
             state.node_done[row] = 1
             state.rank_total[rank, 3] = now
             skipped = True
             continue
-        if kind != NODE_RECEIVE:
+        if kind != codes.NODE_RECEIVE:
             state.busy[rank, slot] = 1
-        if kind in (NODE_COMPUTE, NODE_CPU):
+        if kind in (codes.NODE_COMPUTE, codes.NODE_CPU):
             state.rank_total[rank, slot] += work.duration_ns[row]
-            register(state, rank, work.duration_ns[row], NODE_ENDS, row, 0, 0)
-        elif kind == NODE_COLLECTIVE:
+            register(state, rank, work.duration_ns[row], rec.NODE_ENDS, row, 0, 0)
+        elif kind == codes.NODE_COLLECTIVE:
             start_collective(machine, work, state, row, rank)
-        elif kind == NODE_BROADCAST:
-            register(state, rank, work.duration_ns[row], BROADCAST_ENDS, row, 0, 0)
-        elif kind == NODE_SEND:
+        elif kind == codes.NODE_BROADCAST:
+            register(state, rank, work.duration_ns[row], rec.BROADCAST_ENDS, row, 0, 0)
+        elif kind == codes.NODE_SEND:
             send(machine, state, -1 - row, rank, work.peer[row], work.bytes[row])
         else:
             post_receive(machine, state, -1 - work.pair[row], work.peer[row], rank, -2 - row)
@@ -149,11 +90,11 @@ def free_children(work, state, rank, row):
 def finish_node(machine, work, state, row, rank):
     """A node ends: its slot is free, its children may start."""
     kind = work.kind[row]
-    state.ended[row] = state.control[NOW]
+    state.ended[row] = state.control[rec.NOW]
     state.node_done[row] = 2
-    state.rank_total[rank, 3] = state.control[NOW]
+    state.rank_total[rank, 3] = state.control[rec.NOW]
     state.rank_total[rank, 4] += 1
-    if kind != NODE_RECEIVE:
+    if kind != codes.NODE_RECEIVE:
         state.busy[rank, hardware_slot(kind)] = 0
     free_children(work, state, rank, row)
     issue_ready(machine, work, state, rank)
@@ -163,9 +104,9 @@ def finish_node(machine, work, state, row, rank):
 def close_phase(machine, work, state, number):
     """A chunk leaves a phase; returns (its queue, the node that this ends or -1). With phases left it joins its next queue."""
     stream = state.stream[number]
-    queue, row = stream[QUEUE], stream[NODE]
-    stream[CURRENT] += 1
-    if stream[CURRENT] < stream[PHASES]:
+    queue, row = stream[rec.QUEUE], stream[rec.NODE]
+    stream[rec.CURRENT] += 1
+    if stream[rec.CURRENT] < stream[rec.PHASES]:
         join_queue(machine, work, state, number)
         return queue, -1
     state.node_left[row] -= 1
@@ -177,7 +118,7 @@ def next_item(machine, state, rank):
     """Take the next item of a rank's tick: (more, node that ends or -1, stream that goes on or -1)."""
     tick, item, control = state.tick, state.item, state.control
     place = 0
-    while tick[rank, place, 0] != control[NOW]:
+    while tick[rank, place, 0] != control[rec.NOW]:
         place += 1
     here = tick[rank, place, 1]
     if here < 0:
@@ -190,12 +131,12 @@ def next_item(machine, state, rank):
     if item[here, 4] < 0:
         tick[rank, place, 2] = -1
     kind, first, processing, size = item[here, 0], item[here, 1], item[here, 2], item[here, 3]
-    item[here, 4] = control[ITEM_FREE]
-    control[ITEM_FREE] = here
-    if kind != BUNDLE:
+    item[here, 4] = control[rec.ITEM_FREE]
+    control[rec.ITEM_FREE] = here
+    if kind != rec.BUNDLE:
         return True, first, -1
     if processing:
-        register(state, rank, memory_ns(machine, size), BUNDLE, first, 0, size)
+        register(state, rank, memory_ns(machine, size), rec.BUNDLE, first, 0, size)
         return True, -1, -1
     return True, -1, first
 
@@ -205,8 +146,8 @@ def arrive(machine, state, tag, source, target):
     """A message is there: (node of its sender that ends or -1, stream or receive node that waited for it or -1)."""
     place = find_slot(state, tag, source, target, machine.npus)
     slot = state.slot[place]
-    slot[S_ARRIVED] += 1
-    return -1 - tag if tag < 0 else -1, slot[S_STREAM] if slot[S_POSTED] >= slot[S_ARRIVED] else -1
+    slot[rec.S_ARRIVED] += 1
+    return -1 - tag if tag < 0 else -1, slot[rec.S_STREAM] if slot[rec.S_POSTED] >= slot[rec.S_ARRIVED] else -1
 
 
 @light
@@ -215,31 +156,31 @@ def handle(machine, work, state, kind, first, second):
 
     A receive node that goes on is given as a stream numbered below -1.
     """
-    if kind == RANK_TICK:
+    if kind == rec.RANK_TICK:
         more, node, stream = next_item(machine, state, first)
-        return more, node, stream, GENERAL
-    if kind == RECEIVE_NOW:
-        return False, -1, first, ARRIVED
-    if kind == LINK_FREE:
+        return more, node, stream, rec.GENERAL
+    if kind == rec.RECEIVE_NOW:
+        return False, -1, first, rec.ARRIVED
+    if kind == rec.LINK_FREE:
         link = state.link[first]
         link[0] = 0
         number = link[1]
         if number >= 0:
-            link[1] = state.message[number, M_NEXT]
+            link[1] = state.message[number, rec.M_NEXT]
             transmit(machine, state, number, first, second)
-        return False, -1, -1, ARRIVED
+        return False, -1, -1, rec.ARRIVED
     tag, source, target = first, second // machine.npus, second % machine.npus
-    if kind == NEXT_DEVICE:
+    if kind == rec.NEXT_DEVICE:
         message = state.message[first]
-        tag, source, target = message[M_TAG], message[M_SOURCE], message[M_TARGET]
+        tag, source, target = message[rec.M_TAG], message[rec.M_SOURCE], message[rec.M_TARGET]
         if second != target:
-            message[M_DEVICE] = second
+            message[rec.M_DEVICE] = second
             wire(machine, state, first)
-            return False, -1, -1, ARRIVED
-        message[M_NEXT] = state.control[MESSAGE_FREE]
-        state.control[MESSAGE_FREE] = first
+            return False, -1, -1, rec.ARRIVED
+        message[rec.M_NEXT] = state.control[rec.MESSAGE_FREE]
+        state.control[rec.MESSAGE_FREE] = first
     node, stream = arrive(machine, state, tag, source, target)
-    return False, node, stream, ARRIVED
+    return False, node, stream, rec.ARRIVED
 
 
 @light
@@ -261,10 +202,10 @@ def run(machine, work, state):
     control, event, bucket = state.control, state.event, state.bucket
     for rank in range(machine.npus):
         issue_ready(machine, work, state, rank)
-    while control[BUCKETS] > 0 and control[FAILED] == 0:
-        control[NOW] = bucket[control[BUCKETS] - 1, 0]
-        here = bucket[control[BUCKETS] - 1, 1]
-        while here >= 0 and control[FAILED] == 0:
+    while control[rec.BUCKETS] > 0 and control[rec.FAILED] == 0:
+        control[rec.NOW] = bucket[control[rec.BUCKETS] - 1, 0]
+        here = bucket[control[rec.BUCKETS] - 1, 1]
+        while here >= 0 and control[rec.FAILED] == 0:
             stay, node, stream, meets = handle(machine, work, state, event[here, 0], event[here, 1], event[here, 2])
             rank, left, entered = -1, -1, -1
             while True:  # what one event sets off, in the tool's order: nodes that end, queues that move up, streams that go on
@@ -283,21 +224,21 @@ def run(machine, work, state):
                 if stream < -1:
                     node, stream = -2 - stream, -1
                 elif run_algorithm(machine, work, state, stream, meets):
-                    rank = state.stream[stream, RANK]
+                    rank = state.stream[stream, rec.RANK]
                     left, node = close_phase(machine, work, state, stream)
-                    if state.stream[stream, CURRENT] < state.stream[stream, PHASES]:
-                        entered = state.stream[stream, QUEUE]
+                    if state.stream[stream, rec.CURRENT] < state.stream[stream, rec.PHASES]:
+                        entered = state.stream[stream, rec.QUEUE]
                     stream = -1
                     continue
                 else:
                     break
             if not stay:
                 following = event[here, 3]
-                event[here, 3] = control[EVENT_FREE]
-                control[EVENT_FREE] = here
+                event[here, 3] = control[rec.EVENT_FREE]
+                control[rec.EVENT_FREE] = here
                 here = following
-        control[BUCKETS] -= 1
-    return control[FAILED]
+        control[rec.BUCKETS] -= 1
+    return control[rec.FAILED]
 
 
 @dataclass(frozen=True)
@@ -325,11 +266,11 @@ def _chain(length: int, column: int, words: int) -> np.ndarray:
 
 def _state(machine: SimulatedSystem, work: TraceNodes, room: dict[int, int]) -> State:
     npus, rows = machine.npus, len(work.kind)
-    control = np.zeros(CONTROL_WORDS, np.int64)
-    control[[EVENT_FREE, ITEM_FREE, MESSAGE_FREE]] = 0
+    control = np.zeros(rec.CONTROL_WORDS, np.int64)
+    control[[rec.EVENT_FREE, rec.ITEM_FREE, rec.MESSAGE_FREE]] = 0
     queue = np.full((npus, machine.dimensions * machine.queues, 3), -1, np.int64)
     queue[:, :, 0] = 0
-    links = npus * npus if machine.kind[0] not in (RING, 1) else 2 * npus
+    links = npus * npus if machine.kind[0] not in (codes.RING, 1) else 2 * npus
     link = np.full((links, 3), -1, np.int64)
     link[:, 0] = 0
     allocator = np.zeros((npus, machine.dimensions, 3), np.int64)
@@ -343,17 +284,17 @@ def _state(machine: SimulatedSystem, work: TraceNodes, room: dict[int, int]) -> 
         waiting_count[rank] = len(free)
     return State(
         control=control,
-        event=_chain(room[FULL_EVENTS], 3, 4),
-        bucket=np.zeros((room[FULL_BUCKETS], 3), np.int64),
-        item=_chain(room[FULL_ITEMS], 4, 5),
-        tick=np.zeros((npus, room[FULL_TICKS], 3), np.int64),
+        event=_chain(room[rec.FULL_EVENTS], 3, 4),
+        bucket=np.zeros((room[rec.FULL_BUCKETS], 3), np.int64),
+        item=_chain(room[rec.FULL_ITEMS], 4, 5),
+        tick=np.zeros((npus, room[rec.FULL_TICKS], 3), np.int64),
         ticks=np.zeros(npus, np.int64),
-        message=_chain(room[FULL_MESSAGES], M_NEXT, M_WORDS),
+        message=_chain(room[rec.FULL_MESSAGES], rec.M_NEXT, rec.M_WORDS),
         link=link,
-        slot=np.zeros((room[FULL_SLOTS], S_WORDS), np.int64),
-        slot_key=np.zeros(room[FULL_SLOTS], np.int64),
-        stream=np.zeros((room[FULL_STREAMS], STREAM_WORDS), np.int64),
-        phase=np.zeros((room[FULL_STREAMS], MOST_PHASES, P_WORDS), np.int64),
+        slot=np.zeros((room[rec.FULL_SLOTS], rec.S_WORDS), np.int64),
+        slot_key=np.zeros(room[rec.FULL_SLOTS], np.int64),
+        stream=np.zeros((room[rec.FULL_STREAMS], rec.STREAM_WORDS), np.int64),
+        phase=np.zeros((room[rec.FULL_STREAMS], rec.MOST_PHASES, rec.P_WORDS), np.int64),
         queue=queue,
         allocator=allocator,
         tree_turn=np.zeros((npus, machine.dimensions), np.int64),
@@ -377,15 +318,15 @@ def simulate(machine: SimulatedSystem, work: TraceNodes) -> Run:
     """Simulate all ranks to the end."""
     wide = max(machine.npus, 8)
     active = machine.npus * machine.dimensions * machine.queues * machine.running_limit
-    fan = wide if (machine.algorithm == DIRECT).any() else 2
+    fan = wide if (machine.algorithm == codes.DIRECT).any() else 2
     room = {
-        FULL_EVENTS: min(4 * active * fan + 1024, 1 << 16),
-        FULL_BUCKETS: 1024,
-        FULL_ITEMS: min(active * fan + 1024, 1 << 16),
-        FULL_TICKS: 32,
-        FULL_MESSAGES: min(active * fan + 1024, 1 << 16) if machine.aware else 1,
-        FULL_STREAMS: max(int((work.kind == 3).sum()) * (machine.splits + 1), 1),
-        FULL_SLOTS: 1 << max(12, int(np.ceil(np.log2(4 * machine.npus * machine.splits * fan)))),
+        rec.FULL_EVENTS: min(4 * active * fan + 1024, 1 << 16),
+        rec.FULL_BUCKETS: 1024,
+        rec.FULL_ITEMS: min(active * fan + 1024, 1 << 16),
+        rec.FULL_TICKS: 32,
+        rec.FULL_MESSAGES: min(active * fan + 1024, 1 << 16) if machine.aware else 1,
+        rec.FULL_STREAMS: max(int((work.kind == 3).sum()) * (machine.splits + 1), 1),
+        rec.FULL_SLOTS: 1 << max(12, int(np.ceil(np.log2(4 * machine.npus * machine.splits * fan)))),
     }
     while True:
         state = _state(machine, work, room)
@@ -400,5 +341,5 @@ def simulate(machine: SimulatedSystem, work: TraceNodes) -> Run:
         cycles=state.rank_total[:, 3],
         compute=state.rank_total[:, 0],
         unfinished=np.flatnonzero(~done),
-        events=int(state.control[EVENTS]),
+        events=int(state.control[rec.EVENTS]),
     )

@@ -4,243 +4,181 @@
 
 from __future__ import annotations
 
-from analysis.networks.codes import (
-    ALL_GATHER,
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    DIRECT,
-    DOUBLE_BINARY_TREE,
-    HALVING_DOUBLING,
-    REDUCE_SCATTER,
-    RING,
-    light,
-)
+from analysis.networks import codes
+from analysis.networks.codes import light
+from analysis.networks.event_simulation import records as rec
 from analysis.networks.event_simulation.messages import post_receive, register, send
-from analysis.networks.event_simulation.records import (
-    ALGORITHM,
-    ARRIVED,
-    AT_END,
-    BASE,
-    BUNDLE,
-    BYTES,
-    COLLECTIVE,
-    CURRENT,
-    DIRECTION,
-    ENDPOINT,
-    FAILED,
-    FREE,
-    FROM_PARENT,
-    FULL_STREAMS,
-    GENERAL,
-    INDEX,
-    INSERTED,
-    LEFT,
-    MEMBERS,
-    NEXT,
-    NODE,
-    NODES,
-    NONZERO,
-    ONE_CHILD,
-    P_ALGORITHM,
-    P_BYTES,
-    P_CLOCKWISE,
-    P_COLLECTIVE,
-    P_DIMENSION,
-    P_QUEUE,
-    P_TREE,
-    PARALLEL,
-    PARENT,
-    PHASES,
-    QUEUE,
-    RANK,
-    RECEIVED,
-    REDUCTIONS,
-    RIGHT,
-    SENT,
-    SHIFT,
-    STAGE,
-    STEPS,
-    STREAM_WORDS,
-    STREAMS,
-    STRIDE,
-    TAG,
-    TO_CHILDREN,
-    TO_PARENT,
-    TOGGLE,
-    TWO_CHILDREN,
-    ZERO,
-)
 
 
 @light
 def member(work, stream, index):
     """Rank at a place of a stream's ring."""
-    if stream[MEMBERS] >= 0:
-        return work.group_member[stream[MEMBERS] + index]
-    return stream[BASE] + index * stream[STRIDE]
+    if stream[rec.MEMBERS] >= 0:
+        return work.group_member[stream[rec.MEMBERS] + index]
+    return stream[rec.BASE] + index * stream[rec.STRIDE]
 
 
 @light
 def bundle(state, number, processing, size):
     """Hand a packet to the endpoint: its delay, then the reduction if there is one."""
     stream = state.stream[number]
-    register(state, stream[RANK], stream[ENDPOINT], BUNDLE, number, processing, size)
+    register(state, stream[rec.RANK], stream[rec.ENDPOINT], rec.BUNDLE, number, processing, size)
 
 
 @light
 def insert_packet(state, number):
     """A packet enters the algorithm: the first of each round is never reduced, the others are where the collective reduces."""
     stream = state.stream[number]
-    if stream[ZERO] == 0 and stream[NONZERO] == 0:
-        stream[ZERO] = stream[PARALLEL]
-        if stream[ALGORITHM] == DIRECT:
-            stream[NONZERO] = stream[PARALLEL]
-        elif stream[ALGORITHM] == RING:
-            stream[NONZERO] = stream[NODES] - 1
+    if stream[rec.ZERO] == 0 and stream[rec.NONZERO] == 0:
+        stream[rec.ZERO] = stream[rec.PARALLEL]
+        if stream[rec.ALGORITHM] == codes.DIRECT:
+            stream[rec.NONZERO] = stream[rec.PARALLEL]
+        elif stream[rec.ALGORITHM] == codes.RING:
+            stream[rec.NONZERO] = stream[rec.NODES] - 1
         else:
-            stream[NONZERO] = stream[SHIFT] - 1
-        stream[TOGGLE] = 1 - stream[TOGGLE]
+            stream[rec.NONZERO] = stream[rec.SHIFT] - 1
+        stream[rec.TOGGLE] = 1 - stream[rec.TOGGLE]
     # the message size that the endpoint sees; halving-doubling changes it from packet to packet
-    size = stream[BYTES]
-    if stream[ALGORITHM] == HALVING_DOUBLING:
-        size, _ = halving_step(stream, stream[INSERTED])
-    stream[INSERTED] += 1
-    if stream[ZERO] > 0:
-        stream[ZERO] -= 1
+    size = stream[rec.BYTES]
+    if stream[rec.ALGORITHM] == codes.HALVING_DOUBLING:
+        size, _ = halving_step(stream, stream[rec.INSERTED])
+    stream[rec.INSERTED] += 1
+    if stream[rec.ZERO] > 0:
+        stream[rec.ZERO] -= 1
         bundle(state, number, 0, size)
         return
-    reduces = stream[COLLECTIVE] == REDUCE_SCATTER or (stream[COLLECTIVE] == ALL_REDUCE and stream[TOGGLE] == 1)
-    stream[NONZERO] -= 1
+    reduces = stream[rec.COLLECTIVE] == codes.REDUCE_SCATTER or (stream[rec.COLLECTIVE] == codes.ALL_REDUCE and stream[rec.TOGGLE] == 1)
+    stream[rec.NONZERO] -= 1
     bundle(state, number, 1 if reduces else 0, size)
 
 
 @light
 def halving_step(stream, packet):
     """Bytes and distance of a packet of halving-doubling: halves outward, doubles back; all-gather only doubles."""
-    rounds = stream[SHIFT]
-    if stream[COLLECTIVE] == ALL_GATHER:
-        return stream[BYTES] << packet, (stream[NODES] // 2) >> packet
-    if packet < rounds or stream[COLLECTIVE] != ALL_REDUCE:
-        return stream[BYTES] >> packet, 1 << packet
+    rounds = stream[rec.SHIFT]
+    if stream[rec.COLLECTIVE] == codes.ALL_GATHER:
+        return stream[rec.BYTES] << packet, (stream[rec.NODES] // 2) >> packet
+    if packet < rounds or stream[rec.COLLECTIVE] != codes.ALL_REDUCE:
+        return stream[rec.BYTES] >> packet, 1 << packet
     back = packet - rounds  # the tool halves once more and doubles again: a size that halves unevenly stays rounded down
-    return (stream[BYTES] >> rounds) << (back + 1), (stream[NODES] // 2) >> back
+    return (stream[rec.BYTES] >> rounds) << (back + 1), (stream[rec.NODES] // 2) >> back
 
 
 @light
 def send_packet(machine, work, state, number):
     """Send the oldest packet and wait for its counterpart, if steps are left."""
     stream = state.stream[number]
-    if stream[INSERTED] == stream[SENT] or stream[STEPS] == 0 or stream[FREE] == 0:
+    if stream[rec.INSERTED] == stream[rec.SENT] or stream[rec.STEPS] == 0 or stream[rec.FREE] == 0:
         return
-    packet, n, index = stream[SENT], stream[NODES], stream[INDEX]
-    size = stream[BYTES]
-    if stream[ALGORITHM] == HALVING_DOUBLING:
+    packet, n, index = stream[rec.SENT], stream[rec.NODES], stream[rec.INDEX]
+    size = stream[rec.BYTES]
+    if stream[rec.ALGORITHM] == codes.HALVING_DOUBLING:
         size, distance = halving_step(stream, packet)
         other = index + distance if (index // max(distance, 1)) % 2 == 0 else index - distance
         target = source = other % n
     else:
-        step = 1 if stream[ALGORITHM] == RING else 1 + packet % (n - 1)
-        target = (index + stream[DIRECTION] * step) % n
-        source = (index - stream[DIRECTION] * step) % n
-    rank = stream[RANK]
-    send(machine, state, stream[TAG], rank, member(work, stream, target), size)
-    post_receive(machine, state, stream[TAG], member(work, stream, source), rank, number)
-    stream[STEPS] -= 1
-    stream[SENT] += 1
-    stream[FREE] -= 1
+        step = 1 if stream[rec.ALGORITHM] == codes.RING else 1 + packet % (n - 1)
+        target = (index + stream[rec.DIRECTION] * step) % n
+        source = (index - stream[rec.DIRECTION] * step) % n
+    rank = stream[rec.RANK]
+    send(machine, state, stream[rec.TAG], rank, member(work, stream, target), size)
+    post_receive(machine, state, stream[rec.TAG], member(work, stream, source), rank, number)
+    stream[rec.STEPS] -= 1
+    stream[rec.SENT] += 1
+    stream[rec.FREE] -= 1
 
 
 @light
 def run_algorithm(machine, work, state, number, event):
     """One event of a stream's algorithm; True when the phase is over."""
     stream = state.stream[number]
-    if stream[ALGORITHM] == DOUBLE_BINARY_TREE:
+    if stream[rec.ALGORITHM] == codes.DOUBLE_BINARY_TREE:
         return run_tree(machine, state, number, event)
-    if event == ARRIVED:
-        stream[RECEIVED] += 1
+    if event == rec.ARRIVED:
+        stream[rec.RECEIVED] += 1
         insert_packet(state, number)
         return False
-    stream[FREE] += 1
-    if stream[ALGORITHM] == DIRECT and stream[COLLECTIVE] == ALL_REDUCE and stream[STEPS] <= stream[NODES] - 1:
-        if stream[RECEIVED] < stream[NODES] - 1:
+    stream[rec.FREE] += 1
+    if stream[rec.ALGORITHM] == codes.DIRECT and stream[rec.COLLECTIVE] == codes.ALL_REDUCE and stream[rec.STEPS] <= stream[rec.NODES] - 1:
+        if stream[rec.RECEIVED] < stream[rec.NODES] - 1:
             return False
-        for _ in range(stream[PARALLEL]):
+        for _ in range(stream[rec.PARALLEL]):
             send_packet(machine, work, state, number)
     else:
         send_packet(machine, work, state, number)
-    return stream[STEPS] == 0 and stream[FREE] == stream[PARALLEL]
+    return stream[rec.STEPS] == 0 and stream[rec.FREE] == stream[rec.PARALLEL]
 
 
 @light
 def place_in_tree(stream, minimum, nodes):
     """Parent and children of a rank: a perfect tree numbered in order, with the root left over at its end (or start, `minimum`)."""
-    index = stream[INDEX]
+    index = stream[rec.INDEX]
     root = 0 if minimum else nodes - 1
     first = 1 if minimum else 0
-    stream[PARENT] = stream[LEFT] = stream[RIGHT] = -1
+    stream[rec.PARENT] = stream[rec.LEFT] = stream[rec.RIGHT] = -1
     top = first + (nodes - 1) // 2
-    base, stride = stream[BASE], stream[STRIDE]
+    base, stride = stream[rec.BASE], stream[rec.STRIDE]
     if index == root:
         if minimum:
-            stream[RIGHT] = base + top * stride
+            stream[rec.RIGHT] = base + top * stride
         else:
-            stream[LEFT] = base + top * stride
+            stream[rec.LEFT] = base + top * stride
         return
     place = index - first + 1  # 1 ... nodes-1: its lowest set bit is its height
     low = place & -place
     if low * 2 == nodes:
-        stream[PARENT] = base + root * stride
+        stream[rec.PARENT] = base + root * stride
     elif place & (2 * low):
-        stream[PARENT] = base + (index - low) * stride
+        stream[rec.PARENT] = base + (index - low) * stride
     else:
-        stream[PARENT] = base + (index + low) * stride
+        stream[rec.PARENT] = base + (index + low) * stride
     if low > 1:
-        stream[LEFT] = base + (index - low // 2) * stride
-        stream[RIGHT] = base + (index + low // 2) * stride
+        stream[rec.LEFT] = base + (index - low // 2) * stride
+        stream[rec.RIGHT] = base + (index + low // 2) * stride
 
 
 @light
 def run_tree(machine, state, number, event):
     """One event of the double binary tree: up to the root reducing, down again; leaf, inner node or root."""
     stream = state.stream[number]
-    stage, parent, left, right = stream[STAGE], stream[PARENT], stream[LEFT], stream[RIGHT]
-    rank, tag, size = stream[RANK], stream[TAG], stream[BYTES]
+    stage, parent, left, right = stream[rec.STAGE], stream[rec.PARENT], stream[rec.LEFT], stream[rec.RIGHT]
+    rank, tag, size = stream[rec.RANK], stream[rec.TAG], stream[rec.BYTES]
     if parent >= 0 and left < 0 and right < 0:  # leaf
-        if stage == TO_PARENT:
+        if stage == rec.TO_PARENT:
             send(machine, state, tag, rank, parent, size)
             post_receive(machine, state, tag, parent, rank, number)
-            stream[STAGE] = FROM_PARENT
-        elif stage == FROM_PARENT:
+            stream[rec.STAGE] = rec.FROM_PARENT
+        elif stage == rec.FROM_PARENT:
             bundle(state, number, 0, size)
-            stream[STAGE] = AT_END
+            stream[rec.STAGE] = rec.AT_END
         else:
             return True
     elif parent >= 0:  # inner node
-        if stage == TWO_CHILDREN and event == ARRIVED:
+        if stage == rec.TWO_CHILDREN and event == rec.ARRIVED:
             bundle(state, number, 1, size)
-            stream[STAGE] = ONE_CHILD
-        elif stage == ONE_CHILD and event == ARRIVED:
+            stream[rec.STAGE] = rec.ONE_CHILD
+        elif stage == rec.ONE_CHILD and event == rec.ARRIVED:
             bundle(state, number, 1, size)
-            stream[STAGE] = TO_PARENT
-        elif stream[REDUCTIONS] < 1 and event == GENERAL:
-            stream[REDUCTIONS] += 1
-        elif stage == TO_PARENT:
-            stream[STAGE] = FROM_PARENT
+            stream[rec.STAGE] = rec.TO_PARENT
+        elif stream[rec.REDUCTIONS] < 1 and event == rec.GENERAL:
+            stream[rec.REDUCTIONS] += 1
+        elif stage == rec.TO_PARENT:
+            stream[rec.STAGE] = rec.FROM_PARENT
             send(machine, state, tag, rank, parent, size)
             post_receive(machine, state, tag, parent, rank, number)
-        elif stage == FROM_PARENT and event == ARRIVED:
+        elif stage == rec.FROM_PARENT and event == rec.ARRIVED:
             bundle(state, number, 1, size)
-            stream[STAGE] = TO_CHILDREN
-        elif stage == TO_CHILDREN:
+            stream[rec.STAGE] = rec.TO_CHILDREN
+        elif stage == rec.TO_CHILDREN:
             send(machine, state, tag, rank, left, size)
             send(machine, state, tag, rank, right, size)
             return True
     else:  # root
         child = left if left >= 0 else right
-        if stage == ONE_CHILD:
+        if stage == rec.ONE_CHILD:
             bundle(state, number, 1, size)
-            stream[STAGE] = TO_CHILDREN
-        elif stage == TO_CHILDREN:
+            stream[rec.STAGE] = rec.TO_CHILDREN
+        elif stage == rec.TO_CHILDREN:
             send(machine, state, tag, rank, child, size)
             return True
     return False
@@ -250,17 +188,17 @@ def run_tree(machine, state, number, event):
 def begin(machine, state, number):
     """A chunk starts a phase: first packets to the endpoint, or in a tree the leaves' data, and receives where others wait."""
     stream = state.stream[number]
-    if stream[ALGORITHM] != DOUBLE_BINARY_TREE:
-        for _ in range(stream[PARALLEL]):
+    if stream[rec.ALGORITHM] != codes.DOUBLE_BINARY_TREE:
+        for _ in range(stream[rec.PARALLEL]):
             insert_packet(state, number)
         return
-    rank, tag = stream[RANK], stream[TAG]
-    if stream[PARENT] >= 0 and stream[LEFT] < 0 and stream[RIGHT] < 0:
-        stream[STAGE] = TO_PARENT
-        bundle(state, number, 0, stream[BYTES])
+    rank, tag = stream[rec.RANK], stream[rec.TAG]
+    if stream[rec.PARENT] >= 0 and stream[rec.LEFT] < 0 and stream[rec.RIGHT] < 0:
+        stream[rec.STAGE] = rec.TO_PARENT
+        bundle(state, number, 0, stream[rec.BYTES])
         return
-    stream[STAGE] = TWO_CHILDREN if stream[PARENT] >= 0 else ONE_CHILD
-    for side in (LEFT, RIGHT):
+    stream[rec.STAGE] = rec.TWO_CHILDREN if stream[rec.PARENT] >= 0 else rec.ONE_CHILD
+    for side in (rec.LEFT, rec.RIGHT):
         if stream[side] >= 0:
             post_receive(machine, state, tag, stream[side], rank, number)
 
@@ -268,9 +206,9 @@ def begin(machine, state, number):
 @light
 def out_bytes(collective, algorithm, size, nodes):
     """Bytes that leave a phase and enter the next."""
-    if algorithm == DOUBLE_BINARY_TREE or collective in (ALL_REDUCE, ALL_TO_ALL):
+    if algorithm == codes.DOUBLE_BINARY_TREE or collective in (codes.ALL_REDUCE, codes.ALL_TO_ALL):
         return size
-    return size * nodes if collective == ALL_GATHER else size // nodes
+    return size * nodes if collective == codes.ALL_GATHER else size // nodes
 
 
 @light
@@ -297,13 +235,13 @@ def next_queue(machine, state, rank, dim, half):
 def add_phase(machine, state, number, count, collective, dim, half, size, whole, nodes):
     """Append a phase to a chunk; returns the bytes that leave it."""
     phase = state.phase[number, count]
-    rank = state.stream[number, RANK]
+    rank = state.stream[number, rec.RANK]
     queue, clockwise = next_queue(machine, state, rank, dim, half)
-    algorithm = machine.algorithm[state.stream[number, COLLECTIVE], dim] if whole else RING
-    phase[P_COLLECTIVE], phase[P_DIMENSION], phase[P_ALGORITHM], phase[P_BYTES] = collective, dim, algorithm, size
-    phase[P_QUEUE], phase[P_CLOCKWISE], phase[P_TREE] = queue, clockwise, 0
-    if algorithm == DOUBLE_BINARY_TREE:
-        phase[P_TREE] = state.tree_turn[rank, dim] % 2
+    algorithm = machine.algorithm[state.stream[number, rec.COLLECTIVE], dim] if whole else codes.RING
+    phase[rec.P_COLLECTIVE], phase[rec.P_DIMENSION], phase[rec.P_ALGORITHM], phase[rec.P_BYTES] = collective, dim, algorithm, size
+    phase[rec.P_QUEUE], phase[rec.P_CLOCKWISE], phase[rec.P_TREE] = queue, clockwise, 0
+    if algorithm == codes.DOUBLE_BINARY_TREE:
+        phase[rec.P_TREE] = state.tree_turn[rank, dim] % 2
         state.tree_turn[rank, dim] += 1
     return out_bytes(collective, algorithm, size, nodes)
 
@@ -315,18 +253,18 @@ def plan_phases(machine, state, number, size, whole, nodes):
     A collective over several dimensions visits them in order: reduce-scatter and all-to-all ascending, all-gather descending, an
     all-reduce out and back (reduce-scatter, all-reduce at the turning point, all-gather) or, as `baseline`, once in each at full size.
     """
-    collective = state.stream[number, COLLECTIVE]
+    collective = state.stream[number, rec.COLLECTIVE]
     count = 0
     if not whole:
         if nodes > 1:
-            half = 1 if collective == ALL_REDUCE and not machine.baseline else 0
+            half = 1 if collective == codes.ALL_REDUCE and not machine.baseline else 0
             add_phase(machine, state, number, 0, collective, 0, half, size, False, nodes)
             count = 1
         return count
     dims = machine.dimensions
-    if collective != ALL_REDUCE or machine.baseline:
+    if collective != codes.ALL_REDUCE or machine.baseline:
         for k in range(dims):
-            dim = dims - 1 - k if collective == ALL_GATHER else k
+            dim = dims - 1 - k if collective == codes.ALL_GATHER else k
             if machine.size[dim] > 1:
                 size = add_phase(machine, state, number, count, collective, dim, 0, size, True, machine.size[dim])
                 count += 1
@@ -337,14 +275,14 @@ def plan_phases(machine, state, number, size, whole, nodes):
             last = dim
     for dim in range(last):
         if machine.size[dim] > 1:
-            size = add_phase(machine, state, number, count, REDUCE_SCATTER, dim, 1, size, True, machine.size[dim])
+            size = add_phase(machine, state, number, count, codes.REDUCE_SCATTER, dim, 1, size, True, machine.size[dim])
             count += 1
     if machine.size[last] > 1:
-        size = add_phase(machine, state, number, count, ALL_REDUCE, last, 1, size, True, machine.size[last])
+        size = add_phase(machine, state, number, count, codes.ALL_REDUCE, last, 1, size, True, machine.size[last])
         count += 1
     for dim in range(last - 1, -1, -1):
         if machine.size[dim] > 1:
-            size = add_phase(machine, state, number, count, ALL_GATHER, dim, 2, size, True, machine.size[dim])
+            size = add_phase(machine, state, number, count, codes.ALL_GATHER, dim, 2, size, True, machine.size[dim])
             count += 1
     return count
 
@@ -353,54 +291,54 @@ def plan_phases(machine, state, number, size, whole, nodes):
 def load_phase(machine, work, state, number):
     """Set a stream up for its current phase."""
     stream = state.stream[number]
-    phase = state.phase[number, stream[CURRENT]]
-    keep = stream[MEMBERS]  # where the group's ranks are listed, -1: all ranks
-    row, rank = stream[NODE], stream[RANK]
-    collective, dim, algorithm = phase[P_COLLECTIVE], phase[P_DIMENSION], phase[P_ALGORITHM]
-    stream[QUEUE] = phase[P_QUEUE]
-    stream[ALGORITHM] = algorithm
+    phase = state.phase[number, stream[rec.CURRENT]]
+    keep = stream[rec.MEMBERS]  # where the group's ranks are listed, -1: all ranks
+    row, rank = stream[rec.NODE], stream[rec.RANK]
+    collective, dim, algorithm = phase[rec.P_COLLECTIVE], phase[rec.P_DIMENSION], phase[rec.P_ALGORITHM]
+    stream[rec.QUEUE] = phase[rec.P_QUEUE]
+    stream[rec.ALGORITHM] = algorithm
     original = work.collective[row]
-    for word in range(BYTES + 1, STREAM_WORDS):
+    for word in range(rec.BYTES + 1, rec.STREAM_WORDS):
         stream[word] = 0
-    stream[NODE], stream[RANK], stream[NEXT], stream[MEMBERS] = row, rank, -1, keep
-    stream[COLLECTIVE] = collective
+    stream[rec.NODE], stream[rec.RANK], stream[rec.NEXT], stream[rec.MEMBERS] = row, rank, -1, keep
+    stream[rec.COLLECTIVE] = collective
     if keep >= 0:
         group = work.group[row]
         nodes = work.group_first[group + 1] - work.group_first[group]
         for k in range(nodes):
             if work.group_member[keep + k] == rank:
-                stream[INDEX] = k
-        stream[ENDPOINT] = 10  # inside a group the endpoint is the tool's fast one
+                stream[rec.INDEX] = k
+        stream[rec.ENDPOINT] = 10  # inside a group the endpoint is the tool's fast one
     else:
         nodes = machine.size[dim]
         stride = machine.stride[dim]
-        stream[INDEX] = (rank // stride) % nodes
-        stream[BASE] = rank - stream[INDEX] * stride
-        stream[STRIDE] = stride
-        stream[ENDPOINT] = machine.endpoint_ns
-    stream[NODES] = nodes
-    size = phase[P_BYTES]
-    stream[DIRECTION] = 1 if phase[P_CLOCKWISE] else -1
-    stream[PARALLEL] = 1
-    stream[STEPS] = 2 * (nodes - 1) if collective == ALL_REDUCE else nodes - 1
-    if algorithm == DOUBLE_BINARY_TREE:
-        stream[BYTES] = size
-        place_in_tree(stream, phase[P_TREE] == 1, nodes)
+        stream[rec.INDEX] = (rank // stride) % nodes
+        stream[rec.BASE] = rank - stream[rec.INDEX] * stride
+        stream[rec.STRIDE] = stride
+        stream[rec.ENDPOINT] = machine.endpoint_ns
+    stream[rec.NODES] = nodes
+    size = phase[rec.P_BYTES]
+    stream[rec.DIRECTION] = 1 if phase[rec.P_CLOCKWISE] else -1
+    stream[rec.PARALLEL] = 1
+    stream[rec.STEPS] = 2 * (nodes - 1) if collective == codes.ALL_REDUCE else nodes - 1
+    if algorithm == codes.DOUBLE_BINARY_TREE:
+        stream[rec.BYTES] = size
+        place_in_tree(stream, phase[rec.P_TREE] == 1, nodes)
         return
-    stream[BYTES] = size if collective == ALL_GATHER else size // nodes
-    if algorithm == RING:
-        if collective == ALL_TO_ALL:
-            stream[STEPS] = nodes * (nodes - 1) // 2
-    elif algorithm == DIRECT:
+    stream[rec.BYTES] = size if collective == codes.ALL_GATHER else size // nodes
+    if algorithm == codes.RING:
+        if collective == codes.ALL_TO_ALL:
+            stream[rec.STEPS] = nodes * (nodes - 1) // 2
+    elif algorithm == codes.DIRECT:
         window = machine.window[original, dim]
-        stream[PARALLEL] = nodes - 1 if window < 0 else min(window, nodes - 1)
-    elif algorithm == HALVING_DOUBLING:
+        stream[rec.PARALLEL] = nodes - 1 if window < 0 else min(window, nodes - 1)
+    elif algorithm == codes.HALVING_DOUBLING:
         rounds = 0
         while (2 << rounds) <= nodes:
             rounds += 1
-        stream[SHIFT] = rounds
-        stream[STEPS] = 2 * rounds if collective == ALL_REDUCE else rounds
-        stream[BYTES] = size if collective == ALL_GATHER else size // 2
+        stream[rec.SHIFT] = rounds
+        stream[rec.STEPS] = 2 * rounds if collective == codes.ALL_REDUCE else rounds
+        stream[rec.BYTES] = size if collective == codes.ALL_GATHER else size // 2
 
 
 @light
@@ -409,7 +347,7 @@ def fill_queue(machine, work, state, rank, queue):
     line = state.queue[rank, queue]
     while line[1] >= 0 and line[0] < machine.running_limit:
         number = line[1]
-        line[1] = state.stream[number, NEXT]
+        line[1] = state.stream[number, rec.NEXT]
         if line[1] < 0:
             line[2] = -1
         line[0] += 1
@@ -421,11 +359,11 @@ def join_queue(machine, work, state, number):
     """A chunk joins the queue of its current phase."""
     load_phase(machine, work, state, number)
     stream = state.stream[number]
-    line = state.queue[stream[RANK], stream[QUEUE]]
+    line = state.queue[stream[rec.RANK], stream[rec.QUEUE]]
     if line[1] < 0:
         line[1] = number
     else:
-        state.stream[line[2], NEXT] = number
+        state.stream[line[2], rec.NEXT] = number
     line[2] = number
 
 
@@ -439,26 +377,26 @@ def start_collective(machine, work, state, row, rank):
         nodes = work.group_first[group + 1] - work.group_first[group]
         whole = nodes == machine.npus
     chunk = size // machine.splits
-    if collective != ALL_GATHER and machine.npus > chunk:
+    if collective != codes.ALL_GATHER and machine.npus > chunk:
         chunk = machine.npus
         size = machine.splits * chunk
     count = (size + chunk - 1) // chunk
     state.node_left[row] = count
     for _ in range(count):
-        number = control[STREAMS]
+        number = control[rec.STREAMS]
         if number == state.stream.shape[0]:
-            control[FAILED] = FULL_STREAMS
+            control[rec.FAILED] = rec.FULL_STREAMS
             return
-        control[STREAMS] += 1
+        control[rec.STREAMS] += 1
         stream = state.stream[number]
-        for word in range(STREAM_WORDS):
+        for word in range(rec.STREAM_WORDS):
             stream[word] = 0
-        stream[RANK], stream[NODE], stream[COLLECTIVE], stream[CURRENT] = rank, row, collective, 0
+        stream[rec.RANK], stream[rec.NODE], stream[rec.COLLECTIVE], stream[rec.CURRENT] = rank, row, collective, 0
         tag_group = group + 1
         serial = state.group_count[rank, tag_group]
         state.group_count[rank, tag_group] += 1
-        stream[TAG] = serial * state.group_count.shape[1] + tag_group
-        stream[MEMBERS] = -1 if whole else work.group_first[group]
-        stream[PHASES] = plan_phases(machine, state, number, chunk, whole, nodes)
+        stream[rec.TAG] = serial * state.group_count.shape[1] + tag_group
+        stream[rec.MEMBERS] = -1 if whole else work.group_first[group]
+        stream[rec.PHASES] = plan_phases(machine, state, number, chunk, whole, nodes)
         join_queue(machine, work, state, number)
-        fill_queue(machine, work, state, rank, stream[QUEUE])
+        fill_queue(machine, work, state, rank, stream[rec.QUEUE])
