@@ -20,6 +20,7 @@ from analysis.training.traces import step_nodes
 from analysis.training.views import Answer, forward_share, stage_s
 from analysis.training.work import parts, system_of
 from analysis.workloads.chakra.node import Node
+from analysis.workloads.chakra.rescale import rescaled
 from analysis.workloads.chakra.traces import read_trace, write_trace
 
 PLAN = "tensor_parallel: 2, pipeline_parallel: 2, data_parallel: 2, global_batch: 16, microbatch: 1, sequence_length: 4096"
@@ -142,3 +143,48 @@ def test_files_are_read_again_and_what_is_not_written_is_refused(tmp_path: Path,
     assert "t.yaml: plan: traces of" in capsys.readouterr().err and not (tmp_path / "no.json").exists()
     with pytest.raises(InputError, match="a trace of about"):
         step_nodes(answer(tmp_path, PLAN.replace("data_parallel: 2", "data_parallel: 512").replace("16", "16384")))
+
+
+def test_a_trace_for_twice_the_replicas_is_the_one_that_the_plan_gives(tmp_path: Path) -> None:
+    """Two against four data-parallel replicas of two tensor-parallel GPUs, four microbatches each: the same messages in the same groups."""
+    plans = [f"tensor_parallel: 2, data_parallel: {d}, global_batch: {4 * d}, microbatch: 1, sequence_length: 4096" for d in (2, 4)]
+    two, four = (step_nodes(answer(tmp_path, plan, more="program: megatron\n")) for plan in plans)
+    grown = [name for name, group in two[1].items() if group[1] - group[0] > 1]
+    nodes, groups = rescaled(*two, 8, grown)
+
+    def moved(nodes: list[Node], groups: dict[str, tuple[int, ...]]) -> Counter:  # type: ignore[type-arg]
+        kept = [node for node in nodes if node.type == "COMM_COLL_NODE"]
+        return Counter((node.rank, node.comm_type, round(node.comm_bytes, -4), tuple(sorted(groups[node.group]))) for node in kept)
+
+    assert moved(nodes, groups) == moved(*four)
+    found, expected = (max(replayed(tmp_path, *one, 400.0).ranks["cycles"]) for one in ((nodes, groups), four))
+    assert found == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "grown", "message"),
+    [
+        (6, ["1"], "expected a multiple of the trace's 4"),
+        (8, ["9"], "no group '9'; the trace has all, 1"),
+        (8, [], "say which groups are data parallel"),
+        (4_000_000, ["1"], "at most 2,000,000"),
+    ],
+)
+def test_what_a_trace_cannot_be_rescaled_to_is_refused(tmp_path: Path, ranks: int, grown: list[str], message: str) -> None:
+    plan = "tensor_parallel: 2, data_parallel: 2, global_batch: 4, microbatch: 1, sequence_length: 4096"
+    with pytest.raises(InputError, match=message):
+        rescaled(*step_nodes(answer(tmp_path, plan)), ranks, grown)
+
+
+def test_replay_at_other_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An all-reduce of a ring of 8 takes 2 x 7 / 8 of its bytes over a link, of 16 ranks 2 x 15 / 16."""
+    rows = "".join(f"{r},1,g,COMM_COLL_NODE,,,ALL_REDUCE,1073741824\n" for r in range(8))
+    (tmp_path / "n.csv").write_text(f"rank,node_id,name,type,data_deps,ctrl_deps,comm_type,comm_size\n{rows}")
+    net = "backend: Congestion_Unaware\ntopology: Ring\nbandwidth_gib_per_s: 50\nlatency_ns: 0\nlocal_mem_bw_GBps: 1600\nnpus_per_dim: "
+    cycles = []
+    for ranks, more in ((8, []), (16, ["--ranks", "16", "--data-parallel", "all"])):
+        (tmp_path / "net.yaml").write_text(f"{net}{ranks}\n")
+        said = ["replay", str(tmp_path / "n.csv"), "--network", str(tmp_path / "net.yaml"), "--out", str(tmp_path / "o.csv")]
+        assert main([*said, *more]) == 0
+        cycles.append(int(capsys.readouterr().out.split(" ranks, ")[1].split()[0]))
+    assert cycles[1] / cycles[0] == pytest.approx((15 / 16) / (7 / 8), rel=0.01)

@@ -25,6 +25,8 @@ def main(
     timeline: Annotated[Path | None, typer.Option(help="CSV to write besides: start and end of every node")] = None,
     system: Annotated[Path | None, typer.Option(help="ASTRA-sim's system JSON; --network is then ASTRA-sim's own network YAML")] = None,
     groups: Annotated[Path | None, typer.Option(help="with --system: JSON of process groups")] = None,
+    ranks: Annotated[int, typer.Option(help="replay on so many ranks, with more data-parallel replicas; 0: the trace's own")] = 0,
+    data_parallel: Annotated[str, typer.Option(help="with --ranks: groups that grow, by number; all: those of all ranks")] = "",
     backend: Annotated[str, typer.Option(help="with --system: Congestion_Unaware or Congestion_Aware")] = "Congestion_Unaware",
 ) -> None:
     """Replay the trace; the answer is ASTRA-sim's to the cycle."""
@@ -33,6 +35,7 @@ def main(
     from analysis.networks.replay import prepare, replay
     from analysis.networks.trace import read_groups, read_nodes
     from analysis.tables import write_csv
+    from analysis.workloads.chakra.rescale import rescaled
     from analysis.workloads.chakra.traces import read_trace
 
     chakra = nodes.suffix in (".et", ".json")
@@ -45,6 +48,8 @@ def main(
         net, algorithms, peak = read_native(network, system, backend=backend)
         members = read_groups(groups) if groups else {}
     trace = read_trace(nodes) if chakra else read_nodes(nodes)
+    if ranks or data_parallel:
+        trace, members = rescaled(trace, members, ranks, data_parallel.replace(",", " ").split())
     result = replay(prepare(trace, net, members, peak, algorithms, nodes), nodes)
     write_csv(result.ranks, out)
     if timeline is not None:
