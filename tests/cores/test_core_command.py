@@ -89,12 +89,6 @@ def test_bad_outputs_are_told_before_any_work(command: list[str], tmp_path: Path
     assert Path("/dev/null").is_char_device()
 
 
-def test_two_outputs_of_one_name(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "out.csv"
-    arguments = ("simulate", PROGRAM, "--design", "8w", "--limit", "1000", "--out", out, "--per-instruction", out)
-    assert_refused(capfd, tmp_path, "uses this file for something else", *arguments)
-
-
 @pytest.mark.parametrize("limit", ["0", "-1", "1.5", "many"])
 def test_limits_below_one(limit: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for command in (["trace"], ["simulate", "--design", "8w"]):

@@ -34,9 +34,8 @@ def simulate(
     design: Annotated[str, typer.Option(help="8w, 6w+ls, rob, lsq, 4w+mem, or a design's YAML file (`data schema core_design`)")],
     out: Annotated[Path, typer.Option(help="CSV file to write: one row of counters")],
     limit: Annotated[int | None, typer.Option(min=1, help="only the first so many instructions")] = None,
-    per_instruction: Annotated[Path | None, typer.Option(help=".npz file for the retire cycle of each instruction")] = None,
 ) -> None:
     """Time the program on an out-of-order core: instructions, cycles, IPC, mispredictions, misses."""
     from analysis.cores.timing.simulate_command import simulate_to_file
 
-    typer.echo(simulate_to_file(program, design, out, limit, per_instruction), err=True)
+    typer.echo(simulate_to_file(program, design, out, limit), err=True)
