@@ -103,7 +103,6 @@ class Capacity:
     Attributes:
         rate_per_s: largest rate tried that meets the bounds; 0 if none does.
         above_per_s: smallest rate tried above it that does not; infinite if none failed.
-        tries: all rates tried, in order.
         bound_by: bounds not met at `above_per_s`.
     """
 

@@ -29,7 +29,6 @@ class KvCache:
         size_bytes: of the cache; negative where weights and reserve take more than there is.
         token_bytes: of one token in all layers.
         window_bytes: the part of `token_bytes` in layers with a sliding window, which hold at most `window` tokens of a request.
-        window: tokens.
     """
 
     size_bytes: float

@@ -20,10 +20,8 @@ class Limits:
     """Limits of one replica; the defaults are those of the recorded VIDUR runs.
 
     Attributes:
-        block_size: tokens a KV block.
         kv_blocks: KV blocks (LightLLM counts tokens: kv_blocks x block_size of them).
         watermark: share of the blocks kept free when vLLM or Sarathi admit a request.
-        max_batch: requests in a batch, and holding cache.
         max_batch_tokens: tokens in a batch (vLLM: padded prompts; LightLLM: prompts; vLLM v1: all).
         chunk: Sarathi's tokens a batch.
         max_request_tokens: longest request, which Orca and FasterTransformer reserve for each.

@@ -53,10 +53,7 @@ class Use:
         busy_share: time with a batch running, over replicas x makespan.
         kv_share: KV blocks in use, over all, averaged over replicas x makespan (an idle replica counts as empty).
         kv_peak_share: most blocks that a replica ever used, over all of its own.
-        batches: batches run.
-        mean_batch: requests a batch.
         requests_in_flight: time-average number of requests in the system (Little's law: rate x mean E2E).
-        preemptions: how often a request lost its blocks.
         recomputed_share: tokens fed to the model beyond those needed once, over those needed.
         cached_share: prompt tokens found in the prefix cache, over all prompt tokens.
         output_tokens_per_s: tokens generated a second of makespan.

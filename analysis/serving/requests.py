@@ -28,12 +28,8 @@ class Requests:
     """Requests of a run, in any order; ids need not be 0, 1, 2, ...
 
     Attributes:
-        request_id: shape (n,), all different.
-        arrived_at_s: seconds, not negative.
-        prefill_tokens: tokens of the prompt, at least 1.
         decode_tokens: tokens generated, at least 1; the first comes with the prompt's end.
         prefix: which shared prefix the prompt begins with, -1: none.
-        prefix_tokens: tokens of that prefix, at most the prompt's.
         above: of prefixes that are hashed block by block, what each continues (-1: it is the beginning), shape (prefixes,); empty where
             a prefix stands for itself.
         hashed_tokens: tokens of each of these blocks.

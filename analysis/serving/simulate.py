@@ -36,7 +36,6 @@ class Batches:
         rows: `state.BATCH`, shape (batches,): replica, start, duration, size, tokens, prefills, blocks in use, requests waiting.
         offsets: shape (batches + 1,): batch b has the members offsets[b] to offsets[b + 1] - 1.
         members: position in `Requests` of each member, in the scheduler's order.
-        tokens: tokens of each member.
     """
 
     rows: Records
@@ -50,12 +49,8 @@ class Result:
     """What became of the requests.
 
     Attributes:
-        requests: as given.
         records: `state.REQUEST`, in the order of `requests`.
         replicas: `state.STATE`, one a replica.
-        limits: limits of each replica.
-        scheduler: its name.
-        batches: the batches, if they were recorded.
     """
 
     requests: Requests

@@ -87,7 +87,6 @@ class StepTime:
 
     Attributes:
         token_s: seconds for 0, 1, 2, ... tokens in the batch, shape (n,), n >= 2.
-        fixed_s: seconds of every batch.
         prompt_s: seconds a prompt token, besides `token_s`.
         pair_s: seconds a query-key pair of prefill attention.
         request_s: seconds a decoding request, besides `token_s`.

@@ -37,8 +37,6 @@ class Arrivals:
 
     Attributes:
         kind: poisson (exponential gaps), gamma (gaps of coefficient of variation `cv`), uniform (equal gaps) or burst (all at time 0).
-        rate_per_s: requests a second, over all replicas.
-        cv: coefficient of variation of gamma gaps; 1 is Poisson.
     """
 
     kind: Literal["poisson", "gamma", "uniform", "burst"] = "poisson"
@@ -59,9 +57,6 @@ class Lengths:
     Attributes:
         kind: fixed (`low`), uniform (`low` to `high`, both possible), zipf (`low` to `high`, probability of the k-th value ~ 1/k^exponent)
             or empirical (drawn with replacement from `values`).
-        low, high: tokens.
-        exponent: of Zipf's law.
-        values: observed tokens.
     """
 
     kind: Literal["fixed", "uniform", "zipf", "empirical"] = "fixed"
@@ -125,11 +120,7 @@ def split_by_ratio(total_tokens: Floats, prefill_to_decode: float) -> tuple[Ints
 
 
 class VidurDraw:
-    """VIDUR 7d47513's random streams: Python's and numpy's, both seeded with the generator's seed.
-
-    Args:
-        seed: of the request generator.
-    """
+    """VIDUR 7d47513's random streams: Python's and numpy's, both seeded with the generator's seed."""
 
     def __init__(self, seed: int) -> None:
         self.python, self.numpy = random.Random(seed), np.random.RandomState(seed)

@@ -20,8 +20,6 @@ class Plan(Asked):
         tensor_parallel, pipeline_parallel, data_parallel, context_parallel: ways (GPUs); their product is the number of GPUs.
         expert_parallel: ways in which experts are spread (GPUs).
         virtual_pipeline: model chunks that each pipeline stage holds (count); 1 is plain 1F1B.
-        micro_batch, global_batch: sequences (count).
-        sequence_length: tokens of each.
         recompute: none, selective (attention scores) or full (whole blocks).
         zero: 0 none; 1 optimizer state, 2 and gradients, 3 and weights sharded over the data-parallel group.
     """

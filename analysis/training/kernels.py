@@ -78,10 +78,7 @@ class Kernels:
 
     On Ada and later each product and each attention is the fastest of the tables' frameworks at its own shape. The programs that were
     measured on Volta and Ampere are older than the tables' libraries: there a device has one rate, the median over large kernels, and
-    tiles and waves. A TPU has a fitted share of its peak, and no waves; it runs no experts here.
-
-    Args:
-        device: any GPU or TPU; hide: what of its own timings the kernel library may use (none, device or architecture).
+    tiles and waves. A TPU has a fitted share of its peak, and no waves; it runs no experts here. `hide`: as of the kernel library.
     """
 
     def __init__(self, device: devices.Device, hide: Hide = "none") -> None:

@@ -17,9 +17,7 @@ class Program:
     """A program's defaults.
 
     Attributes:
-        words: what is assumed of it, for a reader.
         zero: what is sharded over the data-parallel group: nothing, optimizer states, gradients too, weights too (0 to 3).
-        recompute: none, selective or full.
         selective: what selective recomputation repeats: the core of attention, or half of the products and all kernels bound by memory.
         attention: the attention kernel; latest: the fastest that the kernel tables hold for the device.
         kernels: how memory-bound operators run: old (Megatron of 2021), eager (one kernel each), compiled or fused.

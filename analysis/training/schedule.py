@@ -9,11 +9,7 @@ from analysis.errors import InputError
 
 @dataclass(frozen=True)
 class Task:
-    """One pass of one microbatch through one model chunk of one stage.
-
-    Attributes:
-        stage, chunk, microbatch: indices; phase: forward or backward; start_s, end_s: seconds.
-    """
+    """One pass of one microbatch through one model chunk of one stage."""
 
     stage: int
     chunk: int

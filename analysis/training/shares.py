@@ -18,11 +18,7 @@ LEVEL = 0.9
 
 @dataclass(frozen=True)
 class Share:
-    """A fitted number: what one believes before any run is seen, and how firmly.
-
-    Attributes:
-        prior: centre; spread: standard deviation of its logarithm; meaning: in words.
-    """
+    """A fitted number: what one believes before any run is seen (`prior`), and how firmly (`spread`, of its logarithm)."""
 
     prior: float
     spread: float

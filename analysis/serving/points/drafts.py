@@ -25,7 +25,6 @@ class Draft:
     Args:
         kind: mtp, eagle, eagle3 or model.
         model: a block with an output layer, or a whole model; blocks: such blocks held (count).
-        gemm, attention, experts: types of its products.
         joined: vectors of the served model's width that the block's first product makes into one (count); 0: it has no such product.
         own_vocabulary: output layer and embedding are not the served model's.
     """

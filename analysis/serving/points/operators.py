@@ -39,7 +39,6 @@ class Call:
     """One call of the kernel library over a grid.
 
     Args:
-        part: one of `PARTS`; grid: key of `GRIDS`.
         method: of the library's handle; arrays: shape arguments over the flattened grid; options: the rest.
         count: how often a step runs it; scale: what its time is multiplied by at each point (shape as the grid).
     """

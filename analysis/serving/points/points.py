@@ -59,7 +59,6 @@ class Points:
 
     Attributes:
         result: shape (cases, len(RESULT)): seconds, as `closed_loop` writes them; NaN where there is none.
-        status: empty, or why there is none.
         tables, table_of: step tables, and which one each case uses; prefill_of, draft_of: -1, or the prefill worker's, and what drafts'.
         engines: `closed_loop.ENGINE` records.
     """

@@ -48,7 +48,6 @@ class StepTable:
         seconds: grid -> shape (parts, points of the grid, flattened).
         log_sd: part -> its kernels' doubt, weighted by their time.
         source: worst source of the kernels' times.
-        status: empty, or why the configuration cannot be answered.
         notes: what else its kernels' answers say, such as a measured table that was not believed.
     """
 

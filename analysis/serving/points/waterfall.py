@@ -42,7 +42,6 @@ class One:
         case: as understood; assumed: sentences on what was not given.
         answer: ttft_ms, tpot_ms and their intervals; throughput_tokens_per_s_per_gpu.
         parts: target, part, ms, doubt (standard deviation of its logarithm); the ms of a target add up to its answer.
-        raw: what it was made from.
     """
 
     case: Case

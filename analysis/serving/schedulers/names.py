@@ -15,8 +15,6 @@ class Kind:
     """What the rest of the subpackage must know of a scheduler.
 
     Attributes:
-        code: its number in the compiled loop.
-        title: its name in tables and figures.
         reserves: it reserves the longest request's cache for each.
         preempts: it can take cache back from a running request, by recomputing or swapping; only these share prefixes.
     """

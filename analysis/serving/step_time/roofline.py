@@ -33,10 +33,7 @@ class Roofline:
     """What a roofline step time assumes.
 
     Attributes:
-        model, device: shape and data sheet.
         tensor_parallel: devices that share each layer.
-        dtype: of the arithmetic.
-        bytes_per_value: of a weight.
         kv_bytes_per_value: of a key or value in the cache; 16-bit where engines are not told otherwise, whatever the weights' type.
         compute_share, memory_share, link_share: reached share of the peaks; 1 is the data sheet.
         fixed_s: seconds of every batch.
