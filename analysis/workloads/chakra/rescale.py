@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from analysis.errors import InputError
 from analysis.workloads.chakra.node import Node
@@ -47,7 +48,11 @@ def rescaled(nodes: Sequence[Node], groups: Mapping[str, tuple[int, ...]], ranks
 
 def _copied(nodes: Sequence[Node], copy: int, own: int, copies: int, grown: Collection[str]) -> Iterator[Node]:
     for node in nodes:
-        ends = {"rank": node.rank + copy * own, "source": node.source + copy * own, "destination": node.destination + copy * own}
+        ends: dict[str, Any] = {
+            "rank": node.rank + copy * own,
+            "source": node.source + copy * own,
+            "destination": node.destination + copy * own,
+        }
         if node.type != "COMM_COLL_NODE":
             yield replace(node, **ends)
             continue
