@@ -2,7 +2,7 @@
 
 - `archive`: One file for a deposit: sources, results, book, PDFs and their provenance
 - `book`: Builds the pages of the book from the chapters and the results, and puts them in place in one step
-- `build`: Runs the notebooks that are out of date, as many at once as there are cores, and keeps what was good when one fails
+- `build`: Runs the notebooks that are out of date, one more at once than there are cores, and keeps what was good when one fails
 - `execute`: Runs one notebook through papermill, in a kernel forked with its imports done
 - `package`: The data package:
 - `pages`: The Sphinx extension of the book:
