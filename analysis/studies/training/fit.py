@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
 
 from analysis.configs import Strict
 from analysis.kernels.library import Hide
@@ -129,6 +128,8 @@ def _least(items: Sequence[Prepared], logs: Floats, free: NDArray[np.bool_]) -> 
         shares[free] = moved
         error = np.log(step(parts, plans, PRIOR * np.exp(shares))["total"] / measured)
         return np.concatenate([scales * soft(error / NOISE), moved / SPREAD[free]])
+
+    from scipy.optimize import least_squares  # a wheel scores predictions without it
 
     found = least_squares(residuals, np.zeros(int(free.sum())), method="trf", max_nfev=100)
     return np.asarray(found.x), np.sqrt(np.diag(np.linalg.inv(found.jac.T @ found.jac)))
