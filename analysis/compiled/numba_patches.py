@@ -7,11 +7,10 @@ anew, take 68 CPU-seconds without these patches and 54 with them (means of two r
 from __future__ import annotations
 
 import operator
-from abc import ABCMeta
 from typing import Any
 
 from numba import types
-from numba.core import analysis, base, ir, postproc, transforms
+from numba.core import analysis, ir, postproc, transforms
 from numba.core.targetconfig import TargetConfig
 from numba.core.types import npytypes
 from numba.core.types.functions import BaseFunction
@@ -33,11 +32,6 @@ def _hash(self: TargetConfig) -> int:
 # Asked of two sets of options hundreds of thousands of times; numba works every option out.
 TargetConfig.__eq__ = _equal  # type: ignore[method-assign]
 TargetConfig.__hash__ = _hash  # type: ignore[method-assign]
-
-
-# Types are a class of abstract base classes, to which nothing is registered: what `isinstance` asks of each is what it asks of any class.
-type(types.Type).__instancecheck__ = type.__instancecheck__  # type: ignore[assignment,method-assign]
-assert issubclass(type(types.Type), ABCMeta)
 
 
 def _said_once(kind: type) -> None:
@@ -101,18 +95,3 @@ def _call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
 
 
 BaseFunction.get_call_type = _call_type  # type: ignore[method-assign]
-
-
-_sizes: dict[tuple[str, int], int] = {}
-
-
-def _size_of(self: Any, kind: Any) -> int:
-    key = (str(kind), id(self))
-    if key not in _sizes:
-        _sizes[key] = _slow_size_of(self, kind)
-    return _sizes[key]
-
-
-# Asked for each variable; LLVM reads a module of its own for each answer.
-_slow_size_of = base.BaseContext.get_abi_sizeof
-base.BaseContext.get_abi_sizeof = _size_of  # type: ignore[method-assign]

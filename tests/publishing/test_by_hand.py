@@ -146,8 +146,6 @@ def test_what_makes_a_notebook_run_again(tmp_path: Path, monkeypatch: pytest.Mon
         book, "book", {"modules": ["data/in.csv"], "files": ["work/t.csv"], "folders": ["data", "work", "gone"]}, tmp_path / "work"
     )
     assert list(stamp["inputs"]) == ["data/in.csv"] and list(stamp["folders"]) == ["data"] and list(stamp["outputs"]) == ["t.csv"]
-    rule = "results/n/manifest.json: \\\n  notebooks/n.ipynb \\\n  requirements.txt \\\n  data/in.csv\n"
-    assert plan.dependency_file(book, "book", stamp) == rule
     (tmp_path / "build" / "book" / "stamps" / "n.json").write_text(json.dumps(stamp))
     assert plan.reason_to_run(book, "book") is None and plan.reason_to_run(book, "quick") == "never run"
     assert plan.reason_to_run(plan.Notebook("n", source, {"p": 2}, ()), "book") == "changed: parameters"

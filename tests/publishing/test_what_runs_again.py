@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -25,9 +26,9 @@ def importers(module: str) -> set[str]:
 
 
 def users(module: str) -> set[str]:
-    """Notebooks whose dependency file, written by their last run, names the module."""
-    rules = (ROOT / "_build" / "book" / "deps").glob("*.d")
-    return {path.stem for path in rules if f" {module} " in path.read_text(encoding="utf-8").replace("\\\n", " ").replace("\n", " ")}
+    """Notebooks whose last run noted that it used the module."""
+    stamps = (ROOT / "_build" / "book" / "stamps").glob("*.json")
+    return {path.stem for path in stamps if module in json.loads(path.read_text(encoding="utf-8"))["inputs"]}
 
 
 @pytest.mark.parametrize("name", [DIRECT, THROUGH_OTHERS])

@@ -161,7 +161,6 @@ def finish(job: Job, tier: str) -> dict[str, Any]:
         place.rename(old)
     job.work.rename(place)
     shutil.rmtree(old, ignore_errors=True)
-    write_atomic(BUILD / tier / "deps" / f"{name}.d", plan.dependency_file(job.notebook, tier, stamp).encode())
     write_atomic(stamp_path, json.dumps(stamp, indent=1, sort_keys=True).encode())
     shutil.rmtree(job.files, ignore_errors=True)
     return stamp["cost"]  # type: ignore[no-any-return]

@@ -165,10 +165,3 @@ def record(notebook: Notebook, tier: str, trace: dict[str, list[str]], work: Pat
         "folders": {name: listing(ROOT / name) for name in trace["folders"] if (ROOT / name).is_dir() and f"{name}/" != own},
         "outputs": {str(path.relative_to(work)): digest(path) for path in written},
     }
-
-
-def dependency_file(notebook: Notebook, tier: str, stamp: dict[str, Any]) -> str:
-    """The same as a make rule: the notebook's manifest depends on the notebook and on every module and file it used."""
-    target = (folder(tier) / notebook.name / "manifest.json").relative_to(ROOT)
-    names = [str(notebook.path.relative_to(ROOT)), "requirements.txt", *stamp["inputs"]]
-    return f"{target}: \\\n  " + " \\\n  ".join(names) + "\n"

@@ -178,11 +178,10 @@ class Run:
         for ending, content in files.items():
             self._write(f"figures/{name}.{ending}", content)
         plt.close(fig)
-        try:
+        if self._shell:
             from IPython.display import display
-        except ImportError:
-            return
-        display({"image/svg+xml": files["svg"].decode(), "text/plain": caption}, raw=True)  # type: ignore[no-untyped-call]
+
+            display({"image/svg+xml": files["svg"].decode(), "text/plain": caption}, raw=True)  # type: ignore[no-untyped-call]
 
     def interactive(self, figure: Any, name: str, choose: Choose | None = None) -> None:
         """Write the interactive version of a figure written before, for readers with a browser.
