@@ -259,17 +259,13 @@ def test_stored_notebooks_hold_their_content_alone() -> None:
 
 
 def test_lists_and_tables_of_a_run(tmp_path: Path) -> None:
-    """Native lists above a figure; a table in LaTeX; names; a file written once and described."""
+    """Native lists above a figure; names; a file written once and described."""
     lists = run._lists(run.Choose({"A <": ("x", "y")}, {("x",): (0, 2)}, {("x",): "t"}), "f")
     assert lists.startswith(
         '<div class="chart-lists"><label for="f-choose-0">A &lt;</label> <select '
         'id="f-choose-0"><option>x</option><option>y</option></select> '
     )
     assert '{"titles": {"x": "t"}, "traces": {"x": [0, 2]}}' in lists and 'getElementById("f")' in lists
-    latex = run._latex(pd.DataFrame({"a_b": [1.23456, None], "c%": ["x_y", "z"]}), "50 % of a_b", "tab:x")
-    assert all(
-        part in latex for part in (r"a\_b & c\%", r"1.235 & x\_y", "-- & z", r"\caption{50 \% of a\_b}", r"\label{tab:x}", r"\toprule")
-    )
     assert run._json({"b": 1, "a": "é"}) == '{\n "a": "é",\n "b": 1\n}'.encode()
     one = run.Run("n", tier="quick", out=str(tmp_path / "n"))
     one._write("t.txt", b"x")
