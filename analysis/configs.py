@@ -224,7 +224,7 @@ def _told(one: Any, node: yaml.Node | None, model: type | None = None) -> tuple[
     if kind in UNKNOWN_KEY:
         known = _keys(model, location) if model else []
         own = str(location[-1])
-        near = [key for key in known if key.startswith(own)] or get_close_matches(own, known, 1, 0.65)
+        near = [key for key in known if len(own) > 2 and key.startswith(own)] or get_close_matches(own, known, 1, 0.65)
         message = "unknown key" + (f", did you mean {near[0]}?" if near else f", expected one of {' '.join(known)}" if known else "")
     elif kind == "missing":
         message = "required key is missing"

@@ -90,7 +90,8 @@ def copy(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "book" / "_style", tmp_path / "book" / "_style")
     (tmp_path / "notebooks").mkdir()
-    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "workloads").mkdir(parents=True)
+    shutil.copy(ROOT / "data" / "workloads" / "foreign_files.yaml", tmp_path / "data" / "workloads")
     (tmp_path / "notebooks" / "parameters.yaml").write_text("{}\n")
     (tmp_path / "data" / "columns.yaml").write_text("{}\n")
     return tmp_path
