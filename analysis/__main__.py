@@ -94,6 +94,17 @@ RUN = "commands.txt"
 UNFORESEEN = 70  # EX_SOFTWARE of sysexits.h
 
 
+RETIRED = {
+    "bench": "speeds are compared by make bench. ",
+    "check": "it is make check. ",
+    "environment": "it is python -m tests.checks.environment. ",
+    "measure": "the kit that timed operators on a CPU is in commit f600e02f, its rows in data/measured. ",
+    "kernels evaluate": "measured score grades predictions. ",
+    "kernels score": "measured score grades predictions. ",
+}
+"""Commands of earlier editions -> what does their work now."""
+
+
 def main(arguments: list[str]) -> int:
     """Run one command; returns the exit status."""
     gc.set_threshold(100_000)  # what imports make is no garbage, and looking for it is a tenth of a first answer
@@ -157,11 +168,12 @@ def _run(arguments: list[str]) -> int:
     if name not in names and name in command_names("repository"):
         print(f"error: {name} works on the repository, which an installed package is not: run it in a clone", file=sys.stderr)
         return 2
-    if name not in names:
+    gone = next((old for old in (" ".join([name, *rest[:1]]), name) if old in RETIRED), "")
+    if name not in names or gone:
         from analysis.case_columns import nearest
 
-        meant = f"did you mean {near}? " if (near := nearest(name, names)) else ""
-        print(f"error: no command {name!r}; {meant}there are: {', '.join(names)}", file=sys.stderr)
+        meant = RETIRED.get(gone) or (f"did you mean {near}? " if (near := nearest(name, names)) else "")
+        print(f"error: no command {(gone or name)!r}; {meant}there are: {', '.join(names)}", file=sys.stderr)
         return 2
     from analysis.errors import DatasetMissing, InputError
 

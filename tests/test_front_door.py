@@ -45,6 +45,21 @@ def subcommands() -> list[str]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("typed", "now"), [("measure --suite quick", "f600e02f"), ("kernels score a.csv", "measured score"), ("bench", "make bench")]
+)
+def test_a_retired_command_says_what_does_its_work_now(capsys: pytest.CaptureFixture[str], typed: str, now: str) -> None:
+    assert main(typed.split()) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: no command '") and now in said and "did you mean" not in said and said.count("\n") == 1
+
+
+def test_a_file_of_a_timeline_is_no_folder_of_traces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Earlier editions wrote a timeline to --trace FILE.json; a folder of that name would be a surprise."""
+    assert main(["train", str(EXAMPLES / "train" / "train.yaml"), "--trace", str(tmp_path / "step.json")]) == 2
+    assert "--trace: expected a folder" in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
 def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     said = capsys.readouterr().out.split()

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
+from analysis.__main__ import main
 from analysis.accelerators.systolic.array import NO_QUIRKS, count, pipelined_cycles
 from analysis.accelerators.systolic.cases import OUTPUTS, predict_cases
 from analysis.accelerators.systolic.files import cases, read_design, read_topology
@@ -311,3 +312,11 @@ def test_weight_stationary_in_words() -> None:
     with pytest.raises(ValueError, match="multiple"):
         systolic_loops({"P": 128, "M": 65, "C": 64}, 32, 32, "ws")
     assert np.prod([x.factor for x in systolic_loops({"P": 128, "M": 64, "C": 64}, 32, 32, "os")]) == 128 * 64 * 64
+
+
+def test_what_a_configuration_says_of_memory_is_named_as_not_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.cfg").write_text(CONFIG.format(mode="USER", height=8))
+    header = "Layer, IFMAP Height, IFMAP Width, Filter Height, Filter Width, Channels, Num Filter, Strides,"
+    (tmp_path / "t.csv").write_text(f"{header}\na, 8, 8, 3, 3, 4, 16, 1,\n")
+    assert main(["systolic", str(tmp_path / "t.csv"), "--config", str(tmp_path / "a.cfg")]) == 0
+    assert "memories, their bandwidths and mode are not counted" in capsys.readouterr().err

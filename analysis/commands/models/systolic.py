@@ -42,6 +42,7 @@ def main(
     if config is None:
         answer_cases("systolic", cases, out, model, scheduler, as_json, beside=False)
         return
+    typer.echo("cycles of the array alone: the configuration's memories, their bandwidths and mode are not counted", err=True)
     if out is not None and str(out) != "-":
         check_output(out, cases, config)
     with TemporaryDirectory() as folder:  # the tool's two files as one table of ours

@@ -40,6 +40,8 @@ def step(
     from analysis.training.config import Training
     from analysis.workloads.chakra.traces import write_trace
 
+    if trace and trace.suffix == ".json":
+        raise InputError(f"expected a folder for Chakra traces, got {trace.name!r}; timelines in one JSON are not written", key="--trace")
     training, own = read_yaml(config, Training), read_site(site)
     try:
         answer = views.ask(training, own)
