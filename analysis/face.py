@@ -179,11 +179,11 @@ def train(configuration: Mapping[str, object] | str | Path) -> dict[str, Any]:
     import json
 
     from analysis.configs import read_yaml
-    from analysis.training.config import Training
+    from analysis.training.config import Training, row_of
     from analysis.training.views import as_json, ask
 
     found = read_yaml(configuration, Training) if isinstance(configuration, str | Path) else _checked(configuration, Training)
-    return dict(json.loads(as_json(ask(found))))
+    return dict(json.loads(as_json(ask(row_of(found)))))
 
 
 def serve(path: str | Path) -> Any:

@@ -17,7 +17,7 @@ from analysis.networks.trace import read_nodes, spread
 from analysis.paths import DATA
 from analysis.serving.points.simulation import read_configuration
 from analysis.tables import read_csv
-from analysis.training.config import Training
+from analysis.training.config import Training, row_of
 from analysis.training.views import ask
 from analysis.workloads.hlo.child import read
 from tests import bench
@@ -48,7 +48,7 @@ def test_an_example_is_copied_once(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_training_and_serving() -> None:
     training = read_yaml(EXAMPLES / "train" / "train.yaml", Training)
-    assert ask(training).row["fits"] == "yes"
+    assert ask(row_of(training)).row["fits"] == "yes"
     assert read_configuration(EXAMPLES / "serve" / "simulate.yaml").limits().kv_blocks > 1000
 
 

@@ -17,7 +17,6 @@ from analysis.training import schedule
 from analysis.training.answers import COLUMNS, answered, fitted, mfu
 from analysis.training.cases import COLUMNS as CASE_COLUMNS
 from analysis.training.cases import Case, case
-from analysis.training.config import Training, row_of
 from analysis.training.memory import Memory, memory
 from analysis.training.search import PLAN
 from analysis.training.step import BREAKDOWN, Plans, step
@@ -40,9 +39,9 @@ class Answer:
         return {name: float(self.row[f"{name}_s"]) for name in BREAKDOWN}
 
 
-def ask(training: Training, site: Site | None = None) -> Answer:
-    """The answer of `predict training` to a configuration, at a site if one is given."""
-    return answer_of(case(row_of(training)), site)
+def ask(row: Mapping[str, str], site: Site | None = None) -> Answer:
+    """The answer of `predict training` to a row of its columns, at a site if one is given."""
+    return answer_of(case(row), site)
 
 
 def answer_of(item: Case, site: Site | None = None) -> Answer:

@@ -25,7 +25,7 @@ from analysis.training import answers as trained
 from analysis.training import interval, kernels, schedule, shares, views
 from analysis.training.answers import COLUMNS, Fitted, answered, answers
 from analysis.training.cases import case
-from analysis.training.config import Cluster, Training, search_of
+from analysis.training.config import Cluster, Training, row_of, search_of
 from analysis.training.machines import machine_of, of_row
 from analysis.training.search import PLAN as PLANNED
 from analysis.training.search import Choices, search
@@ -67,6 +67,28 @@ def row(question: dict, more: dict[str, str]) -> dict[str, str]:
     return {"model": question["model"], "system": device, "gpus": str(gpus), **cells, **more}
 
 
+ASKED = ["--model", "llama-3-8b", "--device", "h100", "--gpus", "8", "--global-batch", "64", "--sequence-length", "8192"]
+
+
+def test_a_question_in_words_is_a_row_of_predict_training() -> None:
+    printed = CliRunner().invoke(app, [*ASKED, "--set", "program=fsdp", "--set", "dp=8", "--json"])
+    row = {
+        "model": "llama-3-8b",
+        "device": "h100",
+        "gpus": 8,
+        "global_batch": 64,
+        "sequence_length": 8192,
+        "program": "fsdp",
+        "data_parallel": 8,
+    }
+    expected = answers(pd.DataFrame([row])).iloc[0]
+    assert json.loads(printed.stdout)["step_time_s"] == pytest.approx(expected["step_time_s"], rel=1e-12)
+    wrong = {"--set zro=3": "did you mean zero", "--set zero": "COLUMN=VALUE", "--set foo=1": "no column", "--set gpus=4": "given twice"}
+    for words, said in wrong.items():
+        with pytest.raises(InputError, match=said):
+            CliRunner().invoke(app, [*ASKED, *words.split()], catch_exceptions=False)
+
+
 @pytest.mark.parametrize(("question", "more"), QUESTIONS)
 def test_train_answers_as_predict_training_does(tmp_path: Path, question: dict, more: dict[str, str]) -> None:
     config = tmp_path / "run.yaml"
@@ -82,7 +104,7 @@ def test_train_answers_as_predict_training_does(tmp_path: Path, question: dict, 
 @pytest.mark.parametrize("plan", [{}, {"interleave": 4}, {"recompute": "full"}, {"tensor_parallel": 8, "pipeline_parallel": 2}])
 def test_the_drawn_schedule_takes_as_long_as_the_step(plan: dict[str, object]) -> None:
     """The step less what follows the pipeline is the end of its last pass; interleaved, the output layer is on one of the chunks."""
-    answer = views.ask(Training.model_validate({"model": "llama-3-70b", "system": "HGX-H100", "plan": {**PLAN, **plan}}))
+    answer = views.ask(row_of(Training.model_validate({"model": "llama-3-70b", "system": "HGX-H100", "plan": {**PLAN, **plan}})))
     ends = schedule.makespan_s(views.tasks(answer))
     once = answer.time_s["reduce"] + answer.time_s["optimizer"]
     assert ends == pytest.approx(answer.row["step_time_s"] - once, rel=0.01 if "interleave" in plan else 1e-9)

@@ -15,7 +15,7 @@ from analysis.networks.network_file import read_network
 from analysis.networks.replay import Replay, prepare, replay
 from analysis.training import schedule, views
 from analysis.training.cases import Cases
-from analysis.training.config import Training
+from analysis.training.config import Training, row_of
 from analysis.training.traces import step_nodes
 from analysis.training.views import Answer, forward_share, stage_s
 from analysis.training.work import parts, system_of
@@ -36,7 +36,7 @@ local_mem_bw_GBps: 1.0e+9
 def answer(folder: Path, plan: str = PLAN, more: str = "") -> Answer:
     path = folder / "t.yaml"
     path.write_text(f"model: llama-2-7b\nsystem: DGX-H100\nplan: {{{plan}}}\n{more}")
-    return views.ask(read_yaml(path, Training))
+    return views.ask(row_of(read_yaml(path, Training)))
 
 
 def replayed(folder: Path, nodes: list[Node], groups: dict[str, tuple[int, ...]], gib: float, latency: int = 1) -> Replay:
@@ -110,7 +110,7 @@ def test_tokens_go_to_their_experts_and_back(tmp_path: Path) -> None:
     plan = "data_parallel: 8, expert_parallel: 4, global_batch: 16, microbatch: 1, sequence_length: 4096"
     path = tmp_path / "m.yaml"
     path.write_text(f"model: mixtral-8x7b\nsystem: DGX-H100\nplan: {{{plan}}}\nprogram: megatron\n")
-    found = views.ask(read_yaml(path, Training))
+    found = views.ask(row_of(read_yaml(path, Training)))
     nodes, groups = step_nodes(found)
     moved = Counter((node.comm_bytes, groups[node.group]) for node in nodes if node.rank == 6 and node.comm_type == "ALL_TO_ALL")
     copies = 2 if found.case.recipe.dispatcher != "flex" else 4 * (1 - (3 / 4) ** 2)

@@ -49,6 +49,24 @@ def answer_cases(
         raise typer.Exit(2)
 
 
+def asked_row(row: dict[str, str], pairs: list[str], command: str) -> dict[str, str]:
+    """A row of a command's table with the cells of `--set COLUMN=VALUE`; a name that the command does not read is refused."""
+    from analysis.case_columns import carried, read_as
+    from analysis.errors import InputError
+
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name and equals and value):
+            raise InputError(f"expected COLUMN=VALUE, got {pair!r}", key="--set")
+        if row.get(name):
+            raise InputError(f"{name} is given twice", key="--set")
+        row = {**row, name: value}
+    if unread := carried(row, command):
+        raise InputError(f"no column of `{command}`", key=unread[0])
+    called = read_as(row, command)
+    return {called.get(name, name): value for name, value in row.items()}
+
+
 def _print_json(written: Path) -> None:
     """Print a table of answers as a list of records; a cell without a value is null."""
     from analysis.case_files import read_answers

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 import typer.core
 
+from analysis.commands.common.answers import asked_row
 from analysis.commands.common.options import Scheduler, SiteFile
 
 
@@ -25,34 +26,49 @@ app = typer.Typer(help="Predict training steps of transformers.", cls=_ConfigFir
 
 @app.command()
 def step(
-    config: Annotated[Path, typer.Argument(help="model, system, plan, program and precision (YAML); `data schema train` prints its keys")],
+    config: Annotated[
+        Path | None, typer.Argument(help="model, system, plan, program and precision (YAML); `data schema train` prints its keys")
+    ] = None,
+    model: Annotated[str, typer.Option(help="without a file: a model's name or the path of its config.json")] = "",
+    device: Annotated[str, typer.Option(help="a device or a machine")] = "",
+    gpus: Annotated[str, typer.Option(help="devices in all")] = "",
+    global_batch: Annotated[str, typer.Option(help="sequences a step")] = "",
+    sequence_length: Annotated[str, typer.Option(help="tokens of a sequence")] = "",
+    columns: Annotated[
+        list[str] | None, typer.Option("--set", metavar="COLUMN=VALUE", help="another column of `predict training`; may be repeated")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="write the prediction as JSON")] = None,
     trace: Annotated[Path | None, typer.Option(help="folder to write Chakra traces of all ranks to")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the prediction as JSON")] = False,
     site: SiteFile = None,
 ) -> None:
-    """Predict one training step, as `predict training` does (the word `step` may be left out)."""
+    """Predict one training step, as `predict training` does (the word `step` may be left out): of a file, or of --model, --device, ..."""
     from analysis.configs import read_yaml
     from analysis.errors import InputError
     from analysis.site import read_site
     from analysis.tables import write_atomic
     from analysis.training import traces, views
-    from analysis.training.config import Training
+    from analysis.training.config import Training, row_of
     from analysis.workloads.chakra.traces import write_trace
 
     if trace and trace.suffix == ".json":
         raise InputError(f"expected a folder for Chakra traces, got {trace.name!r}; timelines in one JSON are not written", key="--trace")
-    training, own = read_yaml(config, Training), read_site(site)
+    said = {"model": model, "device": device, "gpus": gpus, "global_batch": global_batch, "sequence_length": sequence_length}
+    said = {name: value for name, value in said.items() if value}
+    if bool(config) == bool(said):
+        raise InputError("expected either a file or a question (--model, --device, --gpus, --global-batch, --sequence-length)", key="train")
+    own = read_site(site)
+    row = asked_row(row_of(read_yaml(config, Training)) if config else said, columns or [], "predict training")
     try:
-        answer = views.ask(training, own)
+        answer = views.ask(row, own)
         nodes, groups = traces.step_nodes(answer) if trace else ([], {})
     except InputError as error:
-        raise error.of(config) from None
+        raise (error.of(config) if config else error) from None
     typer.echo(views.as_json(answer) if as_json else views.text(answer), nl=not as_json)
     if out:
         write_atomic(out, views.as_json(answer).encode())
     if trace:
-        write_trace(nodes, trace, config.stem, groups)
+        write_trace(nodes, trace, config.stem if config else "step", groups)
 
 
 @app.command()
