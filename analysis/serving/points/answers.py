@@ -14,7 +14,7 @@ from analysis.serving.points.cases import Case, in_words, without_bf16
 from analysis.serving.points.closed_loop import RESULT
 from analysis.serving.points.constants import Parameters, apply, bounds, elsewhere, load, outside
 from analysis.serving.points.operators import dispatched
-from analysis.serving.points.points import Points, features, floors_s, points, transfer
+from analysis.serving.points.points import Points, device_of, features, floors_s, points, transfer
 from analysis.site import Site
 
 ENDS = ("", "_lower", "_upper")
@@ -181,12 +181,18 @@ def settings_in_words(case: Case) -> list[str]:
     ]
 
 
+def chip(case: Case) -> str:
+    """What its devices are called."""
+    return "TPU" if device_of(case.device).kind == "tpu" else "GPU"
+
+
 def plan_in_words(case: Case) -> str:
     """The plan of a replica."""
     plan = case.plan
     words = [f"tensor parallel {plan.tensor}"] + [f"attention data parallel {plan.attention_data}"] * (plan.attention_data > 1)
     words += [f"expert parallel {plan.expert}"] * (plan.expert > 1) + [f"pipeline parallel {plan.pipeline}"] * (plan.pipeline > 1)
-    fabric = "one GPU" if plan.gpus == 1 else f"{plan.gpus} GPUs in one node" if plan.gpus <= 8 else f"{plan.gpus} GPUs on one fabric"
+    unit = chip(case)
+    fabric = f"one {unit}" if plan.gpus == 1 else f"{plan.gpus} {unit}s {'in one node' if plan.gpus <= 8 else 'on one fabric'}"
     return f"{fabric}, {', '.join(words)}" if plan.gpus > 1 else fabric
 
 

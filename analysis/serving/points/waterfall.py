@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.serving.points import settings
-from analysis.serving.points.answers import RATES, TIMES, answer, plan_in_words
+from analysis.serving.points.answers import RATES, TIMES, answer, chip, plan_in_words
 from analysis.serving.points.cases import Case, in_words
 from analysis.serving.points.cases import case as read_case
 from analysis.serving.points.closed_loop import RESULT, drawn
@@ -247,7 +247,7 @@ def report(found: One) -> str:
         header(found.case),
         f"time to first token  {a['ttft_ms']:9.1f} ms   90 %: {a['ttft_lower_ms']:.1f} to {a['ttft_upper_ms']:.1f}",
         f"time per output token{a['tpot_ms']:9.2f} ms   90 %: {a['tpot_lower_ms']:.2f} to {a['tpot_upper_ms']:.2f}",
-        f"throughput           {a['throughput_tokens_per_s_per_gpu']:9.0f} output tokens/s per GPU",
+        f"throughput           {a['throughput_tokens_per_s_per_gpu']:9.0f} output tokens/s per {chip(found.case)}",
         f"KV cache             {a['kv_cache_tokens']:9,.0f} tokens: {a['most_requests']:,.0f} requests of full length at a time",
     ]
     for target, name in (("tpot", "time per output token"), ("ttft", "time to first token")):
