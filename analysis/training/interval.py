@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.hardware import devices
-from analysis.intervals import next_group
 from analysis.training.cases import Case, Cases
-from analysis.training.shares import LEVEL
 from analysis.training.step import NAMES, Plans, step
 from analysis.training.work import Parts
 
@@ -90,21 +88,3 @@ def doubt(parts: Parts, plans: Plans, shares: Floats, spread: Floats) -> Floats:
         some = Plans(*(getattr(plans, each.name)[part] for each in fields(plans)))
         found.append(doubt_of(log_step(work, some), shares, spread))
     return np.concatenate(found)
-
-
-def stretch(scores: Sequence[Floats], groups: int, level: float = LEVEL) -> tuple[float, float]:
-    """Ends between which log(measured / predicted) / doubt of a run of the next source lies: random effects, a draw a source.
-
-    mean of means -+ t sqrt(1 + 1 / groups) sqrt(variance of the sources' means, less their own noise, + mean variance within)
-
-    Args:
-        scores: one array a source; groups: sources that are independent of each other (count); level: share to cover (1).
-    """
-    if not scores:
-        return -2.0, 2.0
-    means = np.array([values.mean() for values in scores])
-    within = np.array([values.var() for values in scores])
-    noise = float(np.mean([values.var() / len(values) for values in scores]))
-    between = max(0.0, float(means.var(ddof=1)) - noise) if len(scores) > 1 else 0.0
-    half = next_group(max(groups, 2), level) * float(np.sqrt(between + within.mean()))
-    return min(float(means.mean()) - half, -0.3), max(float(means.mean()) + half, 0.3)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from analysis.errors import InputError
 from analysis.site import Site
-from analysis.training import schedule
 from analysis.training.answers import COLUMNS, answered, fitted, mfu
 from analysis.training.cases import COLUMNS as CASE_COLUMNS
 from analysis.training.cases import Case, case
@@ -21,8 +20,6 @@ from analysis.training.memory import Memory, memory
 from analysis.training.search import PLAN
 from analysis.training.step import BREAKDOWN, Plans, step
 from analysis.training.work import PART_NAMES, parts
-
-TRACED_MICROBATCHES = 64
 
 
 @dataclass(frozen=True)
@@ -132,14 +129,6 @@ def stage_s(time_s: Mapping[str, float], item: Case, share: float) -> tuple[list
     stage = sum(time_s[name] for name in (*DEVICE, "recompute", "host")) / item.microbatches
     stages = [stage] * (item.pipeline - 1) + [stage + time_s["output_layer"] / item.microbatches]
     return [share * each for each in stages], [(1 - share) * each for each in stages]
-
-
-def tasks(answer: Answer) -> list[schedule.Task]:
-    """The schedule of the run's pipeline, at most `TRACED_MICROBATCHES` microbatches."""
-    item = answer.case
-    p, m = item.pipeline, max(1, round(item.microbatches))
-    passes = stage_s(answer.time_s, item, float(forward_share([item])[0]))
-    return schedule.simulate(*passes, min(m, max(p, TRACED_MICROBATCHES // p * p)), item.virtual)
 
 
 def search_text(table: pd.DataFrame, rows: int = 10) -> str:

@@ -433,11 +433,6 @@ class Model(Strict):
         kinds = ((n - a.window_layers, a.model_copy(update={"window": 0}) if a.window else a), (a.window_layers, near))
         return tuple((count, kind) for count, kind in kinds if count)
 
-    @property
-    def attention_parameters(self) -> int:
-        """Weights of the large products of one layer's softmax attention (count), without a window where those with one have others."""
-        return self._attention_weights(self.attention) if self.attention else 0
-
     def _attention_weights(self, a: Attention) -> int:
         h = self.hidden
         if a.latent is None:
@@ -482,12 +477,6 @@ class Model(Strict):
     def ffn_bias_parameters(self, width: int) -> int:
         """Biases of one feed-forward of that width (count)."""
         return (self.ffn_matrices - 1) * width + self.hidden if self.ffn_biases else 0
-
-    @property
-    def ffn_parameters(self) -> int:
-        """Parameters of one feed-forward, of one routed expert for mixtures, with biases (count)."""
-        weights = self.expert_parameters if self.experts else self.ffn_matrices * self.hidden * self.dense_width
-        return weights + self.ffn_bias_parameters(self.ffn_width)
 
     @property
     def attention_vectors(self) -> int:

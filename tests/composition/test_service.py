@@ -32,8 +32,6 @@ from analysis.serving.points import points as points_module
 from analysis.serving.points.answers import COLUMNS, answers
 from analysis.serving.points.closed_loop import ENGINE, Tables, _shuffled, one, simulate
 from analysis.serving.points.constants import (
-    DIFFICULTY,
-    TERMS,
     Constants,
     Elsewhere,
     Interval,
@@ -42,8 +40,6 @@ from analysis.serving.points.constants import (
     bounds,
     difficulty_terms,
     elsewhere,
-    fit,
-    interval,
     outside,
 )
 from analysis.serving.points.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
@@ -54,6 +50,8 @@ from analysis.serving.requests import make_requests
 from analysis.serving.state import REQUEST, Replica
 from analysis.serving.step_time.gpu_profile import Profile, profiled_s
 from analysis.serving.steps import StepTime
+from analysis.studies.serving.energy_per_token.study import multiplied
+from analysis.studies.serving.points.fit import DIFFICULTY, TERMS, fit, interval
 from analysis.studies.serving.points.freeze import FROZEN
 from analysis.workloads import models
 from tests.golden import answer, kept
@@ -795,7 +793,7 @@ def test_every_kind_of_served_point() -> None:
             "words": [*answers_module.settings_in_words(case), answers_module.plan_in_words(case)],
             "power": answer(lambda case=case: power.drawn_w(case, 0.02)),
             "busy": answer(lambda case=case: power.work(case, 7.0, 900.0, 500.0)),
-            "multiplied": power.multiplied(case.model),  # type: ignore[misc]
+            "multiplied": multiplied(case.model),  # type: ignore[misc]
         }
         if np.isfinite(raw.result[k][0]):
             reason = next(why)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from analysis.artifact.explorers.ask_predictor import grid
 from analysis.commands.models.predict import app
 from analysis.errors import InputError
 from analysis.hardware import devices
@@ -593,7 +594,7 @@ LONG = [("llama-3.1-8b", "l40s", 1, ""), ("llama-3.1-70b", "gb200", 2, "int4"), 
 @pytest.mark.parametrize(("model", "device", "gpus", "precision"), LONG)
 def test_a_token_takes_longer_after_a_longer_prompt(model, device, gpus, precision):
     asked = {"model": model, "device": device, "gpus": gpus, "precision": precision, "clients": 1, "output_tokens": 64}
-    found = waterfall.grid([asked | {"input_tokens": 2**power} for power in range(10, 17)])
+    found = grid([asked | {"input_tokens": 2**power} for power in range(10, 17)])
     assert found["status"].eq("").all()
     for name in ("tpot_ms", "ttft_ms"):
         assert (found[name].pct_change().dropna() > -0.01).all()  # measured kernels are not quite monotonic

@@ -222,11 +222,11 @@ def test_intervals_are_wider_the_fewer_sources_taught_them_and_the_more_these_di
     """Five sources, means -2 to 2 (variance 2.5, of which runs of variance 1 scatter 0.5), variance 1 within: t of 4 degrees of freedom at
     95 % is 2.132."""
     runs = np.array([-1.0, 1.0])
-    lower, upper = interval.stretch([runs + mean for mean in (-2.0, -1.0, 0.0, 1.0, 2.0)], 5)
+    lower, upper = fit.stretch([runs + mean for mean in (-2.0, -1.0, 0.0, 1.0, 2.0)], 5)
     assert upper == pytest.approx(2.1318 * np.sqrt(1.2) * np.sqrt(2.5 - 0.5 + 1), rel=1e-3) and lower == pytest.approx(-upper)
     alike = [runs] * 4
-    widths = [interval.stretch(alike[:count], count)[1] for count in (2, 3, 4)]
-    assert widths[0] > widths[1] > widths[2] and interval.stretch([runs, runs + 3.0], 2)[1] > widths[0]
+    widths = [fit.stretch(alike[:count], count)[1] for count in (2, 3, 4)]
+    assert widths[0] > widths[1] > widths[2] and fit.stretch([runs, runs + 3.0], 2)[1] > widths[0]
 
 
 @pytest.mark.parametrize("device", ["V100", "A100", "H100", "GH200", "L40S", "B200", "GB300"])
@@ -485,7 +485,7 @@ def test_sizes_of_the_row_are_used() -> None:
     own = case({**OWN, "kv_heads": "8", "gated": "yes", "tied": "no"}).shape
     assert own.parameters == pytest.approx(8.03e9, rel=0.002) == models.load("llama-3-8b").parameters
     assert case({**OWN, "tied": "no"}).shape.parameters - own.parameters == 32 * 2 * 4096 * 24 * 128
-    assert case({**OWN, "head_size": "64"}).shape.attention_parameters == 4096 * 64 * 4 * 32
+    assert case({**OWN, "head_size": "64"}).shape.matrices["attention"] == 32 * 4096 * 64 * 4 * 32
     mixture = case({**OWN, "experts": "8", "top_k": "2", "kv_heads": "8", "vocabulary": "32000", "tied": "no"}).shape
     assert mixture.parameters == pytest.approx(46.7e9, rel=0.002)  # Mixtral 8x7B, arXiv:2401.04088
     named = case({**OWN, "model": "my own 8B"})

@@ -19,10 +19,10 @@ from analysis.artifact.explorers import training_planner
 from analysis.commands.models.train import app
 from analysis.errors import InputError
 from analysis.intervals import next_group
-from analysis.studies.training import fit, tpus
+from analysis.studies.training import fit, schedule, tpus
 from analysis.tables import read_csv, write_csv
 from analysis.training import answers as trained
-from analysis.training import interval, kernels, schedule, shares, views
+from analysis.training import interval, kernels, shares, traces, views
 from analysis.training.answers import COLUMNS, Fitted, answered, answers
 from analysis.training.cases import case
 from analysis.training.config import Cluster, Training, row_of, search_of
@@ -105,7 +105,7 @@ def test_train_answers_as_predict_training_does(tmp_path: Path, question: dict, 
 def test_the_drawn_schedule_takes_as_long_as_the_step(plan: dict[str, object]) -> None:
     """The step less what follows the pipeline is the end of its last pass; interleaved, the output layer is on one of the chunks."""
     answer = views.ask(row_of(Training.model_validate({"model": "llama-3-70b", "system": "HGX-H100", "plan": {**PLAN, **plan}})))
-    ends = schedule.makespan_s(views.tasks(answer))
+    ends = schedule.makespan_s(schedule.tasks(answer))
     once = answer.time_s["reduce"] + answer.time_s["optimizer"]
     assert ends == pytest.approx(answer.row["step_time_s"] - once, rel=0.01 if "interleave" in plan else 1e-9)
 
@@ -331,7 +331,7 @@ def test_what_is_told_of_every_kind_of_run(monkeypatch: pytest.MonkeyPatch) -> N
             "json": json.loads(views.as_json(told)),
             "passes": passes,
             "arithmetic": trained.arithmetic_s(item),
-            "tasks": [len(views.tasks(told)), schedule.makespan_s(views.tasks(told)), schedule.bubble_share(views.tasks(told))],
+            "tasks": [len(schedule.tasks(told)), schedule.makespan_s(schedule.tasks(told)), schedule.bubble_share(schedule.tasks(told))],
             "group": interval.group(item),
             "ends": model.ends(item),
             "unmeasured": model.unmeasured(item),
@@ -370,11 +370,9 @@ def test_the_stretch_of_sources_by_hand() -> None:
     scores = [np.array([0.1, 0.3]), np.array([0.4, 0.8])]
     between = 0.08 - (0.01 / 2 + 0.04 / 2) / 2
     half = next_group(2, 0.9) * np.sqrt(between + 0.025)
-    assert interval.stretch(scores, 2) == pytest.approx((min(0.4 - half, -0.3), 0.4 + half))
-    assert interval.stretch([], 2) == (-2.0, 2.0) and interval.stretch([np.array([0.01, -0.01])], 40) == (-0.3, 0.3)
-    assert interval.stretch([np.array([1.0, 1.0])], 9)[1] == pytest.approx(1.0) and interval.stretch(scores, 1) == interval.stretch(
-        scores, 2
-    )
+    assert fit.stretch(scores, 2) == pytest.approx((min(0.4 - half, -0.3), 0.4 + half))
+    assert fit.stretch([], 2) == (-2.0, 2.0) and fit.stretch([np.array([0.01, -0.01])], 40) == (-0.3, 0.3)
+    assert fit.stretch([np.array([1.0, 1.0])], 9)[1] == pytest.approx(1.0) and fit.stretch(scores, 1) == fit.stretch(scores, 2)
     z = np.array([-3.0, 0.0, 0.1, 4.0])
     assert fit.soft(z) ** 2 == pytest.approx(2 * (np.sqrt(1 + z**2) - 1)) and np.sign(fit.soft(z)).tolist() == [-1, 0, 1, 1]
 
@@ -472,9 +470,9 @@ def test_machines_of_every_name() -> None:
 
 def test_a_schedule_in_order_by_hand() -> None:
     """Narayanan et al. 2021, figure 4: a stage of p runs p - 1 - stage forwards first; interleaved, groups of p go through the chunks."""
-    assert [name[0] + str(m) for name, _, m in schedule.task_order(0, 3, 4, 1)] == ["f0", "f1", "f2", "b0", "f3", "b1", "b2", "b3"]
-    assert [name[0] + str(m) for name, _, m in schedule.task_order(2, 3, 2, 1)] == ["f0", "b0", "f1", "b1"]
-    assert [f"{name[0]}{c}{m}" for name, c, m in schedule.task_order(1, 2, 2, 2)] == [
+    assert [name[0] + str(m) for name, _, m in traces.task_order(0, 3, 4, 1)] == ["f0", "f1", "f2", "b0", "f3", "b1", "b2", "b3"]
+    assert [name[0] + str(m) for name, _, m in traces.task_order(2, 3, 2, 1)] == ["f0", "b0", "f1", "b1"]
+    assert [f"{name[0]}{c}{m}" for name, c, m in traces.task_order(1, 2, 2, 2)] == [
         "f00",
         "f01",
         "f10",

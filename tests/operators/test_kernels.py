@@ -21,7 +21,7 @@ from analysis.kernels.cases import answers
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32 import model as kernel_model
 from analysis.kernels.fp32.cases import BOUNDS, CODE, OPS, Operators
-from analysis.kernels.fp32.features import GEMM, VECTOR, gemm_features, vector_features
+from analysis.kernels.fp32.features import gemm_features, vector_features
 from analysis.kernels.fp32.model import Band
 from analysis.kernels.fp32.physics import Physics, bound_by, choose_tiles, roofline, work
 from analysis.kernels.trees import Boosting, from_arrays, predict
@@ -29,8 +29,8 @@ from analysis.paths import DATA
 from analysis.studies.kernels.forests import arrays, fit_boosting
 from analysis.studies.kernels.fp32.conformal import calibrate
 from analysis.studies.kernels.fp32.evaluation import summarise
-from analysis.studies.kernels.fp32.fitting import Measurements
-from analysis.studies.kernels.fp32.selection import Selection, error_of
+from analysis.studies.kernels.fp32.fitting import Measurements, operators_of
+from analysis.studies.kernels.fp32.selection import VECTOR, Selection, error_of
 from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
 from analysis.tables import read_csv
 
@@ -43,7 +43,7 @@ V100, A100 = kernel_devices.load("Tesla V100-PCIE-32GB"), kernel_devices.load("N
 
 
 def cases(*rows: tuple[str, float, float, float, float, float]) -> Operators:
-    return Operators.from_frame(pd.DataFrame(rows, columns=["op", "B", "M", "N", "K", "H"]))
+    return operators_of(pd.DataFrame(rows, columns=["op", "B", "M", "N", "K", "H"]))
 
 
 def mixed(n: int, seed: int = 0) -> Operators:
@@ -166,7 +166,7 @@ def test_physical_laws(seed: int) -> None:
 def test_features_have_the_columns_they_say() -> None:
     o, v = cases(("bmm", 4, 100, 64, 90, 1), ("bmm", 9, 30, 640, 90, 1)), cases(("softmax", 4000, 1, 1, 1, 512))
     found = gemm_features(o, A100, Physics())
-    assert found.shape == (2, len(GEMM)) == (2, 12) and np.isfinite(found).all()
+    assert found.shape == (2, 12) and np.isfinite(found).all()
     assert vector_features(v, A100, Physics()).shape == (1, len(VECTOR))
 
 
@@ -224,7 +224,7 @@ def test_a_backward_pass_does_twice_the_products() -> None:
     flop = {}
     for training in (False, True):
         frame = operators(n, 2, 256, training)
-        o = Operators.from_frame(frame)
+        o = operators_of(frame)
         flop[training] = float((work(o).flop * frame["count"])[o.is_gemm].sum())
     assert flop[True] == pytest.approx(3 * flop[False])
 
@@ -341,5 +341,5 @@ def test_operator_lists_have_the_roofline_of_neusights_traced_graphs() -> None:
     assert len(part) >= 4
     for row in part.itertuples():
         listed = operators(NETWORKS[row.network], int(row.batch), int(row.sequence), False)
-        own_ms = 1e3 * float((roofline(Operators.from_frame(listed), gpu).latency_s * listed["count"]).sum())
+        own_ms = 1e3 * float((roofline(operators_of(listed), gpu).latency_s * listed["count"]).sum())
         assert own_ms == pytest.approx(row.roofline_ms, rel=0.03)

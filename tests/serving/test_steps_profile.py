@@ -12,11 +12,12 @@ from analysis.paths import DATA
 from analysis.serving.limits import Limits
 from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
-from analysis.serving.step_time.profile import from_batches, predict, prompt_shape, read_profile
+from analysis.serving.step_time.profile import from_batches, prompt_shape, read_profile
 from analysis.serving.step_time.roofline import Roofline, experts_reached, kv_blocks, operators, roofline, tokens_s
 from analysis.serving.steps import StepTime
 from analysis.serving.tables import batches_table
 from analysis.serving.traffic import vidur_requests
+from analysis.studies.serving.load import predict
 from analysis.tables import read_csv
 from analysis.workloads import models
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.errors import InputError
-from analysis.training.schedule import bubble_share, makespan_s, simulate, task_order
+from analysis.studies.training.schedule import bubble_share, makespan_s, simulate
+from analysis.training.traces import task_order
 
 
 def test_two_stages_by_hand() -> None:

@@ -13,7 +13,8 @@ from analysis.errors import InputError
 from analysis.networks.collective_time import collective_s
 from analysis.networks.network_file import read_network
 from analysis.networks.replay import Replay, prepare, replay
-from analysis.training import schedule, views
+from analysis.studies.training import schedule
+from analysis.training import views
 from analysis.training.cases import Cases
 from analysis.training.config import Training, row_of
 from analysis.training.traces import step_nodes

@@ -788,7 +788,7 @@ def test_every_kind_of_network_is_counted() -> None:
     names += " gemma-3-27b gemma-4-31b nemotron-3-super step-3.5-flash falcon-7b bert-large kimi-linear-48b-a3b"
     of = (
         "parameters active_parameters body_parameters multiplied_parameters weight_bytes small_parameters matrices attention_vectors "
-        "ffn_parameters attention_parameters expert_parameters shared_parameters norm_parameters index_bytes_per_token attention_layers "
+        "expert_parameters shared_parameters norm_parameters index_bytes_per_token attention_layers "
         "linear_layers expert_layers dense_layers blocks attention_width kv_width ffn_width ffn_matrices experts_per_token expert_count "
         "learned_positions window window_layers heads kv_heads head_size attention_kinds"
     )

@@ -8,7 +8,7 @@ from typing import Any
 from analysis.artifact.explorers import ask_predictor, drawing
 from analysis.artifact.explorers.controls import Choice, Slider, remembered
 from analysis.artifact.explorers.records.planned_steps import capacities, choices, models, steps, words
-from analysis.training import schedule
+from analysis.studies.training import schedule
 
 TITLE = "How would you train it?"
 SYSTEMS = {"Selene": "A100 80 GB", "HGX-H100": "H100 80 GB", "HGX-H200": "H200 141 GB", "HGX-B200": "B200 180 GB"}

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -55,18 +54,6 @@ class Operators:
     def is_gemm(self) -> NDArray[np.bool_]:
         """Which cases are matrix products."""
         return self.op < len(GEMMS)
-
-    @classmethod
-    def from_frame(cls, frame: pd.DataFrame) -> Operators:
-        """From a table with the columns of NeuSight's: op, and those of B, M, N, K, H that the operators use."""
-
-        def column(name: str) -> Floats:
-            values = frame[name].to_numpy(dtype=float) if name in frame else np.ones(len(frame))
-            return np.where(np.isfinite(values), values, 1.0)
-
-        op: Codes = np.asarray(frame["op"].map(CODE), dtype=np.int64)
-        b = column("B")
-        return Operators(op, np.where(op == CODE["linear"], 1.0, b), column("M"), column("N"), column("K"), column("H"))
 
 
 @dataclass(frozen=True)

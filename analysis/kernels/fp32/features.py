@@ -8,22 +8,6 @@ from analysis.kernels.fp32.cases import CODE, ELEMENTWISE_3, Floats, Operators
 from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.physics import BYTES, Physics, choose_tiles, roofline, work
 
-GEMM = (
-    *("log_physical", "compute_over_memory", "log_intensity", "traffic_over_l2", "operands_over_l2", "shared_issue"),
-    *("log_waves", "wave_quantisation", "tile_padding", "log_tile_area", "tile_traffic_over_compute", "waves_over_roofline"),
-)
-VECTOR = (
-    "log_physical",
-    "log_columns",
-    "log_rows",
-    "traffic_over_l2",
-    "rows_per_sm",
-    "resident_rows_over_l2",
-    "bytes_over_issue",
-    "streams",
-    "op_cost",
-    "delivered_class",
-)
 OP_COST = {"pow": 1.0, "powu": 2.0, "gelu": 1.0, "tanh": 1.0, "div": 0.5, "divu": 0.5}
 
 

@@ -1,12 +1,9 @@
-"""What is fitted: few constants of engines and clients, on measured serving points, each pulled towards what all rows say.
+"""What is fitted: few constants of engines and clients, on measured serving points (`analysis.studies.serving.points.fit` fits them).
 
 Physics first: kernels, settings and the closed loop give TTFT and TPOT with nothing fitted. Then, for each engine and origin of the row,
     measured = sum of c_j x term_j,  c_j >= 0,
-with the terms of `TERMS`: the simulated time, host work of each sequence in a step (sampling, text, scheduling), a constant (front end,
-launch), the stream's delay, the steps a request waits for. Errors are relative and absolute (iterated weights).
-Coefficients are fitted for all rows, then for each engine, pulled towards those, and for the time to first token for each engine and
-origin, and for each GPU of those that two families share (its hosts and network), each pulled towards the coarser one's: a group of `PULL`
-rows is moved half way.
+with the simulated time, host work of each sequence in a step (sampling, text, scheduling), a constant (front end, launch), the stream's
+delay, the steps a request waits for as terms.
 """
 
 from __future__ import annotations
@@ -21,23 +18,16 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from analysis.configs import Strict, read_yaml
-from analysis.intervals import interpolated_quantile
 from analysis.paths import DATA
 from analysis.serving.points.points import OPERATOR_S
 
 Floats = NDArray[np.float64]
 PATH = DATA / "models" / "serving_points.yaml"
-TERMS = {"tpot": ("tpot_s", "host_s"), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}
 LEVELS = {"tpot": ((), ("engine",)), "ttft": ((), ("engine",), ("engine", "origin"), ("engine", "origin", "device"))}
 """Groups with coefficients of their own, from coarse to fine; an origin decides how requests arrive, which moves the first token alone."""
-FAMILIES = 2
-"""Model families that a group of one GPU needs: of one alone, what is the GPU's and what is the family's cannot be told apart."""
-PULL = {"tpot": 100.0, "ttft": 50.0}
 CALIBRATED_BY = ("mode", "origin")
 """Groups with interval ends of their own: published settings bring answers closer than inferred ones, one worker closer than two kinds."""
 DOUBT_OF: dict[str, Literal["doubt", "doubt_prompt"]] = {"tpot": "doubt", "ttft": "doubt_prompt"}
-RIDGE = {"tpot": 1.0, "ttft": 2.0}
-"""Strength with which the coefficients of the difficulty are held at none, in clusters."""
 UNSEEN = 1.5
 """How attention ranks of an engine wait for each other, and how a GPU serves, only such rows tell: with none among those calibrated on, so
 much wider."""
@@ -145,41 +135,6 @@ def group(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
     return out
 
 
-def _coefficients(x: Floats, y: Floats, prior: Floats | None, rows: float) -> Floats:
-    """Non-negative coefficients of least absolute relative error, pulled towards a prior with the strength of so many rows."""
-    from scipy.optimize import nnls
-
-    weight, found = 1 / y, np.zeros(x.shape[1])
-    size = np.median(x / y[:, None], axis=0) + 1e-12
-    for _ in range(12):
-        scale = np.sqrt((weight * y).mean() ** 2)
-        a, b = x * weight[:, None], y * weight
-        if prior is not None:
-            pull = np.diag(np.sqrt(rows) * scale * size)
-            a, b = np.vstack([a, pull]), np.concatenate([b, pull @ prior])
-        found = nnls(a, b)[0]
-        error = np.abs(1 - x @ found / y)
-        weight = 1 / y / np.sqrt(np.maximum(error, 0.05))
-    return np.asarray(found)
-
-
-def fit(frame: pd.DataFrame, measured_s: Floats, target: str) -> Constants:
-    """Coefficients from measured rows."""
-    terms = TERMS[target]
-    x = frame[list(terms)].to_numpy(dtype=np.float64)
-    good = np.isfinite(x).all(axis=1) & (measured_s > 0)
-    found: dict[str, tuple[float, ...]] = {}
-    for level, columns in enumerate(LEVELS[target]):
-        names = group(frame, columns)
-        for name in sorted(set(names[good])):
-            rows = good & (names == name).to_numpy()
-            if "device" in columns and frame.loc[rows, "family"].nunique() < FAMILIES:
-                continue
-            prior = None if level == 0 else np.array(found["|".join(name.split("|")[:-1])])
-            found[name] = tuple(map(float, _coefficients(x[rows], measured_s[rows], prior, PULL[target])))
-    return Constants(terms=terms, coefficients=found)
-
-
 def apply(frame: pd.DataFrame, constants: Constants) -> Floats:
     """Answers (seconds): each row by the finest group that was fitted."""
     return np.asarray(parts(frame, constants).sum(axis=1))
@@ -201,8 +156,6 @@ def parts(frame: pd.DataFrame, constants: Constants) -> Floats:
     return np.asarray(chosen * frame[list(constants.terms)].to_numpy(dtype=np.float64))
 
 
-DIFFICULTY = {"tpot": ("vendor", "sglang", "trtllm", "apart", "crowded", "clients", "mixture"), "ttft": ()}
-DIFFICULTY["ttft"] = (*DIFFICULTY["tpot"][:5], "many", "trtllm_long")
 LONG_S = (0.03, 1.0)
 """Range of simulated times to the first token (s) over which TensorRT-LLM's, where settings are published, become more certain."""
 
@@ -228,75 +181,21 @@ def difficulty_terms(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _evenly(frame: pd.DataFrame) -> Floats:
-    """Weights by which every cluster (model family, GPU) weighs the same."""
-    cluster = group(frame, ("family", "device"))
-    return np.asarray(1 / cluster.map(cluster.value_counts()).to_numpy(dtype=np.float64))
-
-
-def interval(frame: pd.DataFrame, log_error: Floats, target: str) -> Interval:
-    """Difficulty and quantiles of log(measured / answer) / difficulty; every cluster (model family, GPU) weighs the same.
-
-    The difficulty is a ridge regression of the logarithm of the error's size. A group's quantiles are those of its own clusters and, with
-    the weight of one cluster, of all others': a group of few clusters leans on them, a group of many does not. Of the time to first token
-    (one kind of workers) they are taken of the error's size: which way a family is off, the few others do not tell.
-
-    Args:
-        frame: features with `family`, `device`, `doubt`; log_error: of answers that the row was not fitted on, shape (rows,).
-        target: `tpot` or `ttft`.
-    """
-    good = np.isfinite(log_error)
-    error, frame = log_error[good], frame[good]
-    even = _evenly(frame)
-    terms = DIFFICULTY[target]
-    x = difficulty_terms(frame)[list(terms)].to_numpy()
-    size = np.log(np.hypot(error, 0.05))
-    centre, level = np.average(x, axis=0, weights=even), np.average(size, weights=even)
-    scale = np.sqrt(np.average((x - centre) ** 2, axis=0, weights=even)) + 1e-9
-    z = (x - centre) / scale
-    slope = np.linalg.solve((z * even[:, None]).T @ z + RIDGE[target] * np.eye(len(terms)), (z * even[:, None]).T @ (size - level))
-    found = Interval(
-        terms=terms,
-        centre=tuple(map(float, centre)),
-        scale=tuple(map(float, scale)),
-        slope=tuple(map(float, slope)),
-        level=float(level),
-        doubt_of=DOUBT_OF[target],
-        doubt_seen=float(np.quantile(frame[DOUBT_OF[target]].to_numpy(dtype=np.float64), 0.95)),
-        seen=tuple(sorted(set(_ranks(frame)))),
-        devices=tuple(sorted(set(frame["device"]))),
-        pooled=(-1.0, 1.0),
-        groups={},
-    )
-    score = error / _regressed(frame, found)
-
-    def ends(weight: Floats, symmetric: bool) -> tuple[float, float]:
-        high = interpolated_quantile(np.abs(score), weight, 0.9) if symmetric else interpolated_quantile(score, weight, 0.95)
-        low = -high if symmetric else interpolated_quantile(score, weight, 0.05)
-        return min(low, -0.05), max(high, 0.05)
-
-    names, groups = group(frame, CALIBRATED_BY), {}
-    for name in sorted(set(names)):
-        own = (names == name).to_numpy()
-        rest = even[~own].sum()
-        groups[name] = ends(np.where(own, even, even / rest if rest else 0.0), target == "ttft" and name.startswith("agg"))
-    return found.model_copy(update={"pooled": ends(even, target == "ttft"), "groups": groups})
-
-
-def _ranks(frame: pd.DataFrame) -> pd.Series:
+def ranked(frame: pd.DataFrame) -> pd.Series:
     """Engine, and whether one or many attention ranks serve together."""
     return frame["engine"].astype(str) + np.where(frame["ranks"] > 1, "|many", "|one")
 
 
-def _regressed(frame: pd.DataFrame, found: Interval) -> Floats:
+def regressed(frame: pd.DataFrame, found: Interval) -> Floats:
+    """How uncertain each answer is by the terms of the difficulty."""
     z = (difficulty_terms(frame)[list(found.terms)].to_numpy() - np.array(found.centre)) / np.array(found.scale)
     return np.asarray(np.exp(found.level + np.clip(z, -3, 3) @ np.array(found.slope)))
 
 
 def difficulty(frame: pd.DataFrame, found: Interval) -> Floats:
     """How uncertain each answer is, in units of the interval's ends: regressed, wider for what was not calibrated on."""
-    size = _regressed(frame, found)
-    unseen = (frame["mode"] == "agg").to_numpy() & ~_ranks(frame).isin(found.seen).to_numpy()
+    size = regressed(frame, found)
+    unseen = (frame["mode"] == "agg").to_numpy() & ~ranked(frame).isin(found.seen).to_numpy()
     size = np.where(unseen, UNSEEN, 1.0) * size
     return np.asarray(np.where(frame["device"].isin(found.devices), 1.0, UNSEEN) * size)
 
@@ -388,24 +287,6 @@ def spreading(frame: pd.DataFrame, target: str) -> Floats:
 def unfamiliar(frame: pd.DataFrame, found: Interval, devices: Sequence[str]) -> Floats:
     """`UNSEEN` where neither the calibrated rows nor other sources have the GPU, else 1; of first tokens the kernels' doubt does."""
     return np.asarray(np.where(frame["device"].isin({*found.devices, *devices}) | (found.target == "ttft"), 1.0, UNSEEN))
-
-
-def fit_all(frame: pd.DataFrame, ttft_s: Floats, tpot_s: Floats, fitted_on: str) -> Parameters:
-    """Constants on all rows, intervals from leaving each model family out."""
-    out: dict[str, Constants | Interval] = {}
-    for target, measured in (("ttft", ttft_s), ("tpot", tpot_s)):
-        out[target] = fit(frame, measured, target)
-        error = np.full(len(frame), np.nan)
-        for family in sorted(set(frame["family"])):
-            away = (frame["family"] == family).to_numpy()
-            if away.all():
-                continue
-            answer = apply(frame[away], fit(frame[~away], measured[~away], target))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                error[away] = np.log(measured[away] / answer)
-        out[target + "_interval"] = interval(frame, error, target)
-    known = {key: tuple(sorted(set(frame[key]) - {""})) for key in KNOWN}
-    return Parameters(fitted_on=fitted_on, rows=len(frame), known=known, **out)  # type: ignore[arg-type]
 
 
 def load(path: str | Path = PATH) -> Parameters:

@@ -19,7 +19,6 @@ from analysis.paths import DATA
 from analysis.serving.points import settings
 from analysis.serving.points.cases import Case
 from analysis.serving.points.points import KV_BYTES, WEIGHT_BYTES, cache_tokens
-from analysis.workloads.models import Model
 
 PATH = DATA / "models" / "board_power.yaml"
 FLOP_TYPE = {"int4": "bf16", "mxfp4": "bf16"}
@@ -80,13 +79,6 @@ def work(case: Case, batch: float, prompt_tokens: float, output_tokens: float) -
     width = 2.0 * model.head_size if latent is None else 2.0 * latent.kv_rank + latent.rope_size
     compute_s += 2.0 * width * model.heads / plan.tensor * model.attention_layers * batch * cached / gpu.peak_flop_per_s["bf16"]
     return DeviceTime(compute_s, bytes_read / gpu.bandwidth_bytes_per_s)
-
-
-def multiplied(model: Model) -> float:
-    """Weights that one token multiplies with: of routed experts the chosen ones, of the vocabulary the output layer alone (count)."""
-    found = model.matrices
-    chosen = model.experts_per_token / model.expert_count
-    return found["attention"] + found["dense"] + chosen * found["experts"] + model.hidden * model.vocabulary
 
 
 def drawn_w(case: Case, tpot_s: float) -> tuple[float, float, float] | None:

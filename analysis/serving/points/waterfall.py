@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -204,33 +204,6 @@ def held_elsewhere(widened: bool) -> str:
         f"of {scores['rows'].sum():,} measurements of a token's time by {len(scores)} other sources such intervals held "
         f"{shares.mean():.0f} % ({shares.min():.0f} to {shares.max():.0f} % of a source)"
     )
-
-
-def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.DataFrame:
-    """Many questions at once: a row each with its arguments, answer, intervals, parts of a token's time, status."""
-    from analysis.kernels.library import KernelLibrary
-
-    cases: list[Case | None] = []
-    refused: list[str] = []
-    for asked in questions:
-        try:
-            cases.append(question(**asked))
-            refused.append("")
-        except InputError as error:
-            cases.append(None)
-            refused.append(str(error))
-    parameters = load()
-    result = answer(cases, parameters, library or KernelLibrary.load())
-    rows = []
-    for index, (asked, case, reason) in enumerate(zip(questions, cases, refused, strict=True)):
-        found = result.table.iloc[index]
-        answered = {name: found[name] for name in TIMES}
-        row: dict[str, Any] = {**asked, **answered, "status": reason or found["status"]}
-        if case is not None and not row["status"]:
-            made = breakdown(index, case, result.raw, result.features, parameters, answered)
-            row |= {part: size for target, part, size in zip(made["target"], made["part"], made["ms"], strict=True) if target == "tpot"}
-        rows.append(row)
-    return pd.DataFrame(rows)
 
 
 def header(case: Case) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator, RegularGridInterpolator
+from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
 from scipy.optimize import nnls
 
 from analysis.errors import InputError
@@ -114,34 +114,3 @@ def from_batches(batches: pd.DataFrame, most_tokens: int = 8192, rounding: int =
 def read_profile(paths: Iterable[str | Path]) -> StepTime:
     """A step time from files of recorded batches, with `COLUMNS`; CSV, plain or gzip."""
     return from_batches(pd.concat([read_csv(path, required=COLUMNS) for path in paths], ignore_index=True))
-
-
-def predict(steps: StepTime, batches: pd.DataFrame) -> Floats:
-    """Seconds of recorded batches by a step time: the event loop's formula, for many batches at once; shape (batches,).
-
-    Args:
-        steps: not recorded.
-        batches: with `total_tokens` and the columns of `COLUMNS` that say what is in a batch.
-    """
-    if steps.recorded is not None:
-        raise InputError("recorded steps predict nothing")
-    total = batches["total_tokens"].to_numpy(dtype=np.int64)
-    decodes, mean = (batches[name].to_numpy(dtype=np.float64) for name in ("n_decode", "decode_kv_mean"))
-    table, last = steps.token_s, steps.token_s.size - 1
-    seconds = steps.fixed_s + table[np.minimum(total, last)] + np.maximum(total - last, 0) * (table[-1] - table[-2])
-    context, root = prompt_shape(batches)
-    pairs = np.zeros(len(batches))
-    for row, text in enumerate(batches["prefill_kv_chunk"]):
-        if isinstance(text, str):
-            pieces = np.array([piece.split(":") for piece in text.split(";")], dtype=np.float64)
-            pairs[row] = (pieces[:, 1] * (pieces[:, 0] + 0.5 * (pieces[:, 1] + 1))).sum()
-    seconds = seconds + steps.prompt_s * (total - decodes) + steps.pair_s * pairs + steps.request_s * decodes + steps.kv_s * decodes * mean
-    if steps.kv_rounding:
-        mean = np.ceil(mean / steps.kv_rounding) * steps.kv_rounding
-    for grid, x, y, where in ((steps.prefill, context, root, root > 0), (steps.decode, decodes, mean, decodes > 0)):
-        if grid is not None and where.any():
-            values = RegularGridInterpolator((grid.x, grid.y), grid.seconds, bounds_error=False, fill_value=None)(
-                np.column_stack([x, y])[where]
-            )
-            seconds[where] += np.maximum(0.0, values)
-    return seconds

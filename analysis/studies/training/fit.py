@@ -12,11 +12,12 @@ import yaml
 from numpy.typing import NDArray
 
 from analysis.configs import Strict
+from analysis.intervals import next_group
 from analysis.kernels.library import Hide
 from analysis.studies.training.sources import PLAN_ASSUMED, Runs
 from analysis.tables import write_atomic
 from analysis.training.interval import group
-from analysis.training.shares import FittedShare, Share
+from analysis.training.shares import LEVEL, FittedShare, Share
 from analysis.training.step import NAMES, OF_MIXTURES, PRIOR, SPREAD, Plans, step
 from analysis.training.work import Parts, parts
 
@@ -133,3 +134,21 @@ def _least(items: Sequence[Prepared], logs: Floats, free: NDArray[np.bool_]) -> 
 
     found = least_squares(residuals, np.zeros(int(free.sum())), method="trf", max_nfev=100)
     return np.asarray(found.x), np.sqrt(np.diag(np.linalg.inv(found.jac.T @ found.jac)))
+
+
+def stretch(scores: Sequence[Floats], groups: int, level: float = LEVEL) -> tuple[float, float]:
+    """Ends between which log(measured / predicted) / doubt of a run of the next source lies: random effects, a draw a source.
+
+    mean of means -+ t sqrt(1 + 1 / groups) sqrt(variance of the sources' means, less their own noise, + mean variance within)
+
+    Args:
+        scores: one array a source; groups: sources that are independent of each other (count); level: share to cover (1).
+    """
+    if not scores:
+        return -2.0, 2.0
+    means = np.array([values.mean() for values in scores])
+    within = np.array([values.var() for values in scores])
+    noise = float(np.mean([values.var() / len(values) for values in scores]))
+    between = max(0.0, float(means.var(ddof=1)) - noise) if len(scores) > 1 else 0.0
+    half = next_group(max(groups, 2), level) * float(np.sqrt(between + within.mean()))
+    return min(float(means.mean()) - half, -0.3), max(float(means.mean()) + half, 0.3)

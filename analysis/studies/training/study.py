@@ -89,13 +89,13 @@ def stretches(scores: Mapping[str, list[Floats]]) -> dict[str, tuple[float, floa
     """
     seen = {group: arrays if group == "mixture" else _pooled(arrays) for group, arrays in scores.items()}
     every = [values for group, arrays in seen.items() if group != "mixture" for values in arrays]
-    overall = interval.stretch(every, len(every))
+    overall = fit.stretch(every, len(every))
     found = {}
     for group, arrays in seen.items():
         if len(arrays) >= 3:
-            found[group] = interval.stretch(arrays, len(arrays))
+            found[group] = fit.stretch(arrays, len(arrays))
         else:
-            own = interval.stretch(arrays, len(every)) if arrays else overall
+            own = fit.stretch(arrays, len(every)) if arrays else overall
             low, high = min(own[0], overall[0]), max(own[1], overall[1])
             found[group] = (interval.UNSEEN * low, interval.UNSEEN * high) if not arrays else (low, high)
     return found

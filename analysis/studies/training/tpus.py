@@ -11,9 +11,9 @@ from analysis.paths import DATA
 from analysis.studies import attempts
 from analysis.studies.freezing import digests
 from analysis.studies.training import sources
-from analysis.studies.training.fit import Prepared, write
+from analysis.studies.training.fit import Prepared, stretch, write
 from analysis.training.answers import fitted
-from analysis.training.interval import doubt, stretch
+from analysis.training.interval import doubt
 from analysis.training.kernels import TPUS, TpuFile, kernels_of, tpus
 
 SPLIT = (

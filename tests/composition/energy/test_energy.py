@@ -8,7 +8,7 @@ import pytest
 
 from analysis.kernels import gpus
 from analysis.serving.points import constants
-from analysis.serving.points.power import BoardPower, drawn_w, load, multiplied, work
+from analysis.serving.points.power import BoardPower, drawn_w, load, work
 from analysis.serving.points.waterfall import one
 from analysis.serving.points.waterfall import question as cases_question
 from analysis.studies.serving.energy_per_token import published, study
@@ -157,7 +157,7 @@ def test_a_token_multiplies_the_experts_that_it_chooses() -> None:
     """Mixtral 8x7B (config.json): 32 layers of attention 2 x 4096 x (4096 + 1024), a router and 2 of 8 experts of 3 x 4096 x 14336, and the
     output layer of 32,000: 12.75 thousand million (without the embedding)."""
     each = 2 * 4096 * (4096 + 1024) + 4096 * 8 + 2 * 3 * 4096 * 14336
-    assert multiplied(models.load("mixtral-8x7b")) == pytest.approx(32 * each + 4096 * 32000, rel=1e-6)
+    assert study.multiplied(models.load("mixtral-8x7b")) == pytest.approx(32 * each + 4096 * 32000, rel=1e-6)
 
 
 def test_power_of_a_served_point_by_hand() -> None:

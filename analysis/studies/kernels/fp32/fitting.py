@@ -10,10 +10,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import Codes, Floats, Operators
+from analysis.kernels.fp32.cases import CODE, Codes, Floats, Operators
 from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.residual import Hybrid
 from analysis.studies.kernels.forests import fit_boosting
+
+
+def operators_of(frame: pd.DataFrame) -> Operators:
+    """From a table with the columns of NeuSight's: op, and those of B, M, N, K, H that the operators use."""
+
+    def column(name: str) -> Floats:
+        values = frame[name].to_numpy(dtype=float) if name in frame else np.ones(len(frame))
+        return np.where(np.isfinite(values), values, 1.0)
+
+    op: Codes = np.asarray(frame["op"].map(CODE), dtype=np.int64)
+    b = column("B")
+    return Operators(op, np.where(op == CODE["linear"], 1.0, b), column("M"), column("N"), column("K"), column("H"))
 
 
 @dataclass(frozen=True)
@@ -40,7 +52,7 @@ class Measurements:
     @classmethod
     def from_frame(cls, frame: pd.DataFrame) -> Measurements:
         """From a table with NeuSight's columns, latency in `latency_ms`."""
-        return cls(Operators.from_frame(frame), frame["device"].to_numpy(dtype=object), frame["latency_ms"].to_numpy(dtype=float) / 1e3)
+        return cls(operators_of(frame), frame["device"].to_numpy(dtype=object), frame["latency_ms"].to_numpy(dtype=float) / 1e3)
 
 
 def draw(device: NDArray[np.object_], most: int, seed: int) -> Codes:

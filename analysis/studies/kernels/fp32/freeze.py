@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import GROUP, GROUPS, Operators
+from analysis.kernels.fp32.cases import GROUP, GROUPS
 from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.model import FOLDER, Band, Ensemble, KernelModel
 from analysis.kernels.fp32.residual import Hybrid
@@ -24,7 +24,7 @@ from analysis.studies.freezing import Freeze, commit, digests
 from analysis.studies.kernels import forests
 from analysis.studies.kernels.fp32.conformal import calibrate
 from analysis.studies.kernels.fp32.evaluation import TABLES, measured_frame
-from analysis.studies.kernels.fp32.fitting import Measurements, fit
+from analysis.studies.kernels.fp32.fitting import Measurements, fit, operators_of
 from analysis.studies.kernels.fp32.selection import Selection, error_of
 from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
 from analysis.tables import read_csv, write_atomic
@@ -77,7 +77,7 @@ class Piece:
 
 
 def _predict(ensemble: Ensemble, frame: pd.DataFrame, gpu: Board) -> pd.DataFrame:
-    one = ensemble.predict(Operators.from_frame(frame), gpu)
+    one = ensemble.predict(operators_of(frame), gpu)
     return frame.assign(predicted_s=one.latency_s, lower_s=one.lower_s, upper_s=one.upper_s, bound=one.bound)
 
 

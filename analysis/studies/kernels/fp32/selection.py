@@ -9,7 +9,6 @@ import numpy as np
 
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import GEMMS, Floats
-from analysis.kernels.fp32.features import VECTOR
 from analysis.kernels.fp32.model import Ensemble
 from analysis.kernels.fp32.physics import Physics
 from analysis.kernels.fp32.residual import Hybrid, HybridSettings
@@ -22,6 +21,12 @@ FINE = Boosting(trees=60, leaves=15, learning_rate=0.15, least_in_leaf=15)  # a 
 CASES = 600  # of each device, for a fit: with more of them trees tell devices apart instead of shapes
 BAGS = 4  # fits of the chosen settings on different draws, averaged
 SHIFTS = np.linspace(-0.15, 0.05, 21)
+
+VECTOR = (
+    *("log_physical", "log_columns", "log_rows", "traffic_over_l2", "rows_per_sm", "resident_rows_over_l2"),
+    *("bytes_over_issue", "streams", "op_cost", "delivered_class"),
+)
+"""Columns of `vector_features`."""
 
 
 def candidates(group: str) -> dict[str, HybridSettings]:

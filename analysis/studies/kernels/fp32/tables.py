@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from analysis.kernels.fp32 import devices as kernel_devices
-from analysis.kernels.fp32.cases import GROUPS, Operators
+from analysis.kernels.fp32.cases import GROUPS
 from analysis.kernels.fp32.physics import roofline
 from analysis.studies.freezing import Freeze
 from analysis.studies.kernels.fp32.evaluation import summarise
+from analysis.studies.kernels.fp32.fitting import operators_of
 from analysis.studies.kernels.fp32.freeze import band_without, network_cases, one_die, table_device
 from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
 from analysis.tables import read_csv
@@ -85,7 +86,7 @@ def networks(work: Path) -> pd.DataFrame:
             row |= {f"ours_{group}_ms": 1e3 * own.loc[own["group"] == group, "predicted_s"].sum() for group in GROUPS}
             listed = operators(NETWORKS[case["model_name"]], int(case["batch"]), int(case["seqlen"]), case["mode"] == "train")
             gpu = one_die(kernel_devices.load(table_device(case["device"])))
-            row["own_roofline_ms"] = 1e3 * float((roofline(Operators.from_frame(listed), gpu).latency_s * listed["count"]).sum())
+            row["own_roofline_ms"] = 1e3 * float((roofline(operators_of(listed), gpu).latency_s * listed["count"]).sum())
             row["reason"] = ""
         else:
             row["reason"] = "architecture not published"

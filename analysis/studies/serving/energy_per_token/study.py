@@ -13,9 +13,10 @@ from analysis.kernels import gpus
 from analysis.serving.points.answers import times
 from analysis.serving.points.constants import load
 from analysis.serving.points.points import points
-from analysis.serving.points.power import BoardPower, multiplied, work
+from analysis.serving.points.power import BoardPower, work
 from analysis.studies.serving.energy_per_token.published import PROMPT_TOKENS, as_benchmark, case
 from analysis.studies.serving.power import fit
+from analysis.workloads.models import Model
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +45,13 @@ def predicted(
         limit_w=[gpus.load(one.device).tdp_w for one in cases],
         active_parameters=[multiplied(one.model) for one in cases],
     )
+
+
+def multiplied(model: Model) -> float:
+    """Weights that one token multiplies with: of routed experts the chosen ones, of the vocabulary the output layer alone (count)."""
+    found = model.matrices
+    chosen = model.experts_per_token / model.expert_count
+    return found["attention"] + found["dense"] + chosen * found["experts"] + model.hidden * model.vocabulary
 
 
 def _power_share(rows: pd.DataFrame) -> Floats:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.errors import InputError
+from analysis.training.traces import task_order
+from analysis.training.views import Answer, forward_share, stage_s
+
+TRACED_MICROBATCHES = 64
 
 
 @dataclass(frozen=True)
@@ -17,37 +21,6 @@ class Task:
     phase: str
     start_s: float
     end_s: float
-
-
-def task_order(stage: int, stages: int, microbatches: int, interleave: int) -> list[tuple[str, int, int]]:
-    """Order in which a stage runs its passes: (phase, chunk, microbatch).
-
-    1F1B (interleave 1): stages - 1 - stage forwards, then one forward and one backward in turn, then the remaining backwards.
-    Interleaved: 2 (stages - 1 - stage) + (interleave - 1) stages forwards first; microbatches go through the chunks in groups of `stages`.
-
-    Source: Narayanan et al. 2021, section 2.2 and figure 4.
-    """
-    if interleave > 1 and microbatches % stages:
-        raise InputError(f"{microbatches} microbatches over {stages} stages (interleaved)", key="microbatches")
-    passes = microbatches * interleave
-    if interleave == 1:
-        warm_up = min(stages - 1 - stage, passes)
-    else:
-        warm_up = min(2 * (stages - 1 - stage) + (interleave - 1) * stages, passes)
-
-    def forward(index: int) -> tuple[str, int, int]:
-        chunk = index % (stages * interleave) // stages if interleave > 1 else 0
-        microbatch = index // (stages * interleave) * stages + index % stages if interleave > 1 else index
-        return "forward", chunk, microbatch
-
-    def backward(index: int) -> tuple[str, int, int]:
-        _, chunk, microbatch = forward(index)
-        return "backward", interleave - 1 - chunk, microbatch
-
-    order = [forward(index) for index in range(warm_up)]
-    for index in range(passes - warm_up):
-        order += [forward(warm_up + index), backward(index)]
-    return order + [backward(index) for index in range(passes - warm_up, passes)]
 
 
 def simulate(forward_s: list[float], backward_s: list[float], microbatches: int, interleave: int = 1, send_s: float = 0.0) -> list[Task]:
@@ -101,3 +74,11 @@ def bubble_share(tasks: list[Task]) -> float:
     """Share of the stages' time in which nothing runs (1)."""
     stages = 1 + max(task.stage for task in tasks)
     return 1 - sum(task.end_s - task.start_s for task in tasks) / (stages * makespan_s(tasks))
+
+
+def tasks(answer: Answer) -> list[Task]:
+    """The schedule of the run's pipeline, at most `TRACED_MICROBATCHES` microbatches."""
+    item = answer.case
+    p, m = item.pipeline, max(1, round(item.microbatches))
+    passes = stage_s(answer.time_s, item, float(forward_share([item])[0]))
+    return simulate(*passes, min(m, max(p, TRACED_MICROBATCHES // p * p)), item.virtual)
