@@ -1,9 +1,8 @@
-"""YAML files and rows of CSV tables read into pydantic models, with errors that name file, line and key; types of fields they share."""
+"""YAML files read into pydantic models, with errors that name file, line and key; types of fields they share."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, dataclass_transform, get_args
@@ -49,14 +48,7 @@ class Asked(Strict):
         return {meant.get(key) or key: value for key, value in raw.items()}
 
 
-class Row(Strict):
-    """A row of a CSV, a field a column (named as its alias where it has one); an empty cell is None where that is the field's default."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-
 Model = TypeVar("Model", bound=BaseModel)
-TableRow = TypeVar("TableRow", bound=Row)
 Made = TypeVar("Made")
 UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 """How pydantic calls a key that a model or a dataclass does not have."""
@@ -84,11 +76,6 @@ def _checked(source: str) -> str:
 Source = Annotated[str, AfterValidator(_checked)]
 """Where a per-device fact that a model reads comes from: `documented: ` (a data sheet, manual or page), `measured: ` (a dataset, whose
 rows then may not be what a study leaves out) or `assumed: ` (a round figure, with its reason)."""
-
-
-def is_measured(source: str) -> bool:
-    """Whether the fact was read off measurements; a study that leaves these out may not read it."""
-    return source.startswith("measured: ")
 
 
 @dataclass_transform(frozen_default=True)
@@ -174,41 +161,6 @@ def _fields(kind: Any) -> dict[str, Any]:
 
 def _models(annotation: Any) -> list[Any]:
     return [annotation] if _fields(annotation) else [kind for part in get_args(annotation) for kind in _models(part)]
-
-
-def columns_of(model: type[Row]) -> tuple[str, ...]:
-    """The columns of a table that is read into a model."""
-    return tuple(field.alias or name for name, field in model.model_fields.items())
-
-
-def read_rows(
-    path: str | Path, model: type[TableRow], unique: Sequence[str] = (), known: Mapping[str, Collection[str]] | None = None
-) -> tuple[TableRow, ...]:
-    """Read a CSV into one model a row.
-
-    Args:
-        unique: columns in which no two rows say the same.
-        known: by column, what it may name.
-    """
-    from analysis.tables import read_csv
-
-    columns = columns_of(model)
-    optional = {column for column, field in zip(columns, model.model_fields.values(), strict=True) if field.default is None}
-    frame = read_csv(path, required=columns, dtype=str, keep_default_na=False)
-    rows: dict[tuple[str, ...], TableRow] = {}
-    for line, cells in enumerate(frame[list(columns)].to_dict("records"), start=2):
-        for column, names in (known or {}).items():
-            if cells[column] not in names:
-                raise InputError(f"is not known (got {cells[column]!r})", path=path, line=line, key=column)
-        name = tuple(cells[column] for column in unique) or (str(line),)
-        if name in rows:
-            raise InputError(f"{' and '.join(name)} given twice", path=path, line=line, key=unique[0])
-        try:
-            rows[name] = model.model_validate({str(key): text for key, text in cells.items() if text or key not in optional})
-        except ValidationError as error:
-            key, message = told(error)
-            raise InputError(message, path=path, line=line, key=key) from None
-    return tuple(rows.values())
 
 
 def told(error: ValidationError) -> tuple[str | None, str]:

@@ -201,7 +201,7 @@ def test_system_calls_with_lengths_beyond_memory() -> None:
 
 
 def test_traces_that_would_not_fit(tmp_path: Path) -> None:
-    from analysis.cores.riscv.trace import read_trace
+    from analysis.studies.cores.trace_files import read_trace
 
     path = tmp_path / "t.npz"
     header = b"{'descr': '<u8', 'fortran_order': False, 'shape': (1000000000000,), }"
@@ -399,7 +399,7 @@ def test_a_source_with_a_name_that_no_file_can_have(tmp_path: Path) -> None:
 
 def test_a_header_that_ends_in_the_middle_of_an_array(tmp_path: Path) -> None:
     """numpy gives a header that is no literal to Python's tokenizer, which has errors of its own."""
-    from analysis.cores.riscv.trace import read_trace
+    from analysis.studies.cores.trace_files import read_trace
 
     path = tmp_path / "t.npz"
     with zipfile.ZipFile(path, "w") as archive:

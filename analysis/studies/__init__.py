@@ -5,6 +5,7 @@
 - `datasets`: Other people's measured data:
 - `freezing`: How is long work frozen?
 - `statistics`: Errors, rank correlations and exact tests of small samples
+- `written_tables`: Tables that people write, a pydantic model a row, with errors that name file, line and column
 - `accelerators/`: Studies of spatial accelerators: fusion, processing in memory, sparsity
 - `composition/`: How do errors compose from kernels to models?
 - `cores/`: Studies of CPU cores: learned cycles, the Neutrino accelerator, the NeuroScalar system

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from analysis.configs import Row, read_rows
 from analysis.documents import is_file
 from analysis.errors import InputError
+from analysis.studies.written_tables import Row, read_rows
 
 EVIDENCE = ("page", "notebook", "test")
 

@@ -8,9 +8,9 @@ import pytest
 
 from analysis.artifact.explorers import choose_tool
 from analysis.artifact.survey import choosing, claimed
-from analysis.configs import columns_of, read_rows
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.written_tables import columns_of, read_rows
 
 ROWS = read_rows(DATA / "survey" / "claimed_measured.csv", claimed.Measured)
 

@@ -9,9 +9,9 @@ from analysis.artifact.claims.check_files import read_checks
 from analysis.artifact.claims.findings import read_findings
 from analysis.artifact.claims.ledger import DOCUMENTS, Claim, read_ledger
 from analysis.artifact.claims.verdicts import OWN_TABLES, basis_of
-from analysis.configs import columns_of
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.written_tables import columns_of
 
 CLAIMS = DATA / "claims"
 

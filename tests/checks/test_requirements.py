@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from analysis.configs import columns_of
 from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
+from analysis.studies.written_tables import columns_of
 from analysis.tables import read_csv
 from tests.checks.requirements import Requirement, not_shown, problems, read_requirements
 

@@ -14,9 +14,9 @@ from analysis.artifact.claims.ledger import Claim, read_ledger
 from analysis.artifact.claims.report import judge_all, unexpected
 from analysis.artifact.claims.results import Results
 from analysis.artifact.commands.repository.claims import app
-from analysis.configs import columns_of
 from analysis.errors import InputError
 from analysis.paths import DATA, RESULTS
+from analysis.studies.written_tables import columns_of
 
 TABLE = "tool,scheme,score\nVIDUR,base,2.1\nTimeloop,base,2.1\nnn-Meter,base,0.0\n"
 CHECKS = """one:

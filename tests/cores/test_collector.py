@@ -12,18 +12,13 @@ from hypothesis import strategies as st
 
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import epochs, load, trace_program
-from analysis.cores.riscv.trace import (
-    EPOCH_INSTRUCTIONS,
-    RECORD,
-    file_columns,
-    read_trace,
-    write_trace,
-)
+from analysis.cores.riscv.trace import EPOCH_INSTRUCTIONS, file_columns
 from analysis.errors import InputError
 from analysis.studies.cores.programs import program_path
 from analysis.studies.cores.system.collector import Collector, collect, read_epoch, retired_per_cycle, write_epoch
 from analysis.studies.cores.system.epoch_signatures import coverage, epoch_signatures, footprint_signature, sequence_signature
 from analysis.studies.cores.system.sealed import CHUNK, SealedWriter, read_key, seal, unseal, unseal_file, write_key
+from analysis.studies.cores.trace_files import RECORD, read_trace, write_trace
 
 retirement = st.lists(st.integers(0, 8), min_size=1, max_size=300)
 

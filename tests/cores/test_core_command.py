@@ -14,12 +14,13 @@ from safetensors.numpy import save
 
 from analysis.__main__ import main
 from analysis.cores.riscv.emulator import trace_program
-from analysis.cores.riscv.trace import file_columns, read_trace, write_trace
+from analysis.cores.riscv.trace import file_columns
 from analysis.cores.timing.designs import DESIGNS, TABLE_4, load_design
 from analysis.errors import InputError
 from analysis.studies.cores.learning.model_files import TRUNK
 from analysis.studies.cores.learning.program_features import NAMES
 from analysis.studies.cores.programs import program_path
+from analysis.studies.cores.trace_files import read_trace, write_trace
 
 PROGRAM = program_path("dense")
 

@@ -16,9 +16,9 @@ from analysis.cores.riscv.decode import decode
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import epochs, load, trace_program
 from analysis.cores.riscv.extensions import extension
-from analysis.cores.riscv.trace import read_trace, write_trace
 from analysis.errors import InputError
 from analysis.studies.cores.programs import program_path
+from analysis.studies.cores.trace_files import read_trace, write_trace
 
 ILLEGAL, EBREAK, ECALL = 0xFFFFFFFF, 0x00100073, 0x00000073
 ADDI_X1 = 0x00100093  # addi x1, x0, 1

@@ -13,7 +13,7 @@ from analysis.compiled import dispatchers as compiled
 from analysis.compiled import plain_python
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import trace_program
-from analysis.cores.riscv.trace import NO_REGISTER, Code, OpClass, Trace, read_trace, trace_of, write_trace
+from analysis.cores.riscv.trace import NO_REGISTER, Code, OpClass, Trace
 from analysis.cores.timing.designs import load_design
 from analysis.cores.timing.simulation import simulate
 from analysis.paths import EXAMPLES
@@ -34,6 +34,7 @@ from analysis.studies.cores.learning.corpus import (
 from analysis.studies.cores.learning.instruction_features import FEATURES, Window, fit_scaling, split_address
 from analysis.studies.cores.learning.latency_target import from_log_target, is_long, log_target, retire_latencies
 from analysis.studies.cores.learning.program_features import NAMES, LatencyClasses, places, program_features
+from analysis.studies.cores.trace_files import read_trace, trace_of, write_trace
 
 CORES = [load_design("4w+mem"), load_design("8w")]
 lines = st.lists(st.integers(0, 40), min_size=1, max_size=300)

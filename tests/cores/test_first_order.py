@@ -8,11 +8,12 @@ from cores.test_timing_laws import BASE, LARGER, PERFECT, loop, memory_traces
 from cores.test_timing_recorded import GEM5, PROGRAMS, program
 from hypothesis import given, settings
 
-from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace
 from analysis.cores.timing.designs import TABLE_4, Design, Units, load_design
 from analysis.cores.timing.simulation import simulate
 from analysis.studies.cores.first_order.inputs import RIGHT, WRONG_AT_EXECUTION, first_order_inputs
 from analysis.studies.cores.first_order.model import first_order_times, sizes
+from analysis.studies.cores.trace_files import trace_of
 
 
 def cycles(trace: Trace, design: Design) -> int:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace
 from analysis.cores.timing.designs import BranchPrediction, Design, Units, load_design
 from analysis.cores.timing.simulation import simulate
 from analysis.errors import InputError
+from analysis.studies.cores.trace_files import trace_of
 
 BASE = load_design("8w")
 PERFECT = BASE.model_copy(

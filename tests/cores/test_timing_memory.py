@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike
 
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import trace_program
-from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace
 from analysis.cores.timing.designs import Design, Memory, Units
 from analysis.cores.timing.memory import L1D, L2, access, fill, find_line, l2_take, send_to_l2
 from analysis.cores.timing.program import physical_addresses, program_pages
 from analysis.cores.timing.simulation import memory_state, simulate
 from analysis.cores.timing.state import EVENT_HORIZON, EVENT_LOAD
 from analysis.paths import DATA
+from analysis.studies.cores.trace_files import trace_of
 
 BASE = Design(name="base", units=Units(load_store_ports=1))
 CALM = BASE.model_copy(update={"memory": Memory(refresh_interval_ps=0)})

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace
 from analysis.cores.timing.designs import Design
 from analysis.cores.timing.predictor import random_number
 from analysis.cores.timing.simulation import predictor_state, simulate
+from analysis.studies.cores.trace_files import trace_of
 
 BASE = Design(name="base")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace
 from analysis.cores.timing.designs import BranchPrediction, load_design
 from analysis.cores.timing.simulation import simulate
+from analysis.studies.cores.trace_files import trace_of
 
 BASE = load_design("8w")
 IDEAL = BASE.model_copy(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace, trace_of
+from analysis.cores.riscv.trace import NO_REGISTER, OpClass, Trace
+from analysis.studies.cores.trace_files import trace_of
 
 DESIGNS = ("narrow", "wide")
 

@@ -117,7 +117,7 @@ def _entries(path: Path, number: int) -> bytes:
 def _trace() -> bytes:
     from cores.toy_traces import toy_trace
 
-    from analysis.cores.riscv.trace import write_trace
+    from analysis.studies.cores.trace_files import write_trace
 
     with tempfile.TemporaryDirectory() as folder:
         write_trace(toy_trace(40, seed=1), Path(folder) / "t.npz")
@@ -271,7 +271,6 @@ def readers() -> dict[str, Reader]:
     from analysis.case_files import answer_file
     from analysis.configs import read_yaml
     from analysis.cores.riscv.elf import read_elf
-    from analysis.cores.riscv.trace import read_trace
     from analysis.cores.timing.designs import load_design
     from analysis.hardware import own
     from analysis.hardware.devices import DeviceFile, load
@@ -291,6 +290,7 @@ def readers() -> dict[str, Reader]:
     from analysis.studies.cores.blocks import data as blocks_of
     from analysis.studies.cores.learning.model_files import read_trunk
     from analysis.studies.cores.system.sealed import read_key, seal, unseal
+    from analysis.studies.cores.trace_files import read_trace
     from analysis.tables import read_csv
     from analysis.training.config import Cluster, Training
     from analysis.workloads.chakra.traces import read_rank

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from analysis.configs import Row, read_rows
+from analysis.studies.written_tables import Row, read_rows
 
 DOCUMENTS = {
     "survey": "survey draft with MTAP",

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 
 from pydantic import Field, model_validator
 
-from analysis.configs import Row, read_rows
 from analysis.errors import InputError
+from analysis.studies.written_tables import Row, read_rows
 
 Document = Literal["s000", "s001", "s002", "s003", "s004"]
 Own = Literal["own paper", "own repository", "own documentation"]

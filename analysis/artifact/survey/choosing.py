@@ -10,8 +10,8 @@ from analysis.artifact.survey import claimed
 from analysis.artifact.survey.accuracy import Statement, headline, load_statements, own
 from analysis.artifact.survey.cards import added_tools, load_cards
 from analysis.artifact.survey.tools import METHODOLOGIES, Tool, load_tools
-from analysis.configs import read_rows
 from analysis.paths import DATA
+from analysis.studies.written_tables import read_rows
 from analysis.tables import read_csv
 
 HAVE = {"A": "sheet", "H": "sheet", "S": "program", "T": "trace", "M": "device", "": "unknown"}

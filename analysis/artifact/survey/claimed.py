@@ -10,10 +10,10 @@ from typing import Literal
 import pandas as pd
 from pydantic import Field, model_validator
 
-from analysis.configs import Row
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.studies.suite.clean import at_its_best
+from analysis.studies.written_tables import Row
 from analysis.tables import read_csv
 
 MeasuredBy = Literal["us", "a competitor", "its own data"]

@@ -7,7 +7,7 @@ from itertools import combinations
 from pathlib import Path
 
 from analysis.artifact.survey.bibliography import Reference, normal, printed_names, surnames
-from analysis.configs import Row, read_rows
+from analysis.studies.written_tables import Row, read_rows
 
 FIELDS = ("title", "authors", "given names", "year", "pages", "doi")
 

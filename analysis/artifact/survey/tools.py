@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import pandas as pd
 from pydantic import BeforeValidator, Field, model_validator
 
-from analysis.configs import Row, read_rows
 from analysis.errors import InputError
+from analysis.studies.written_tables import Row, read_rows
 
 METHODOLOGIES = {"A": "analytical", "S": "cycle-accurate", "T": "trace-driven", "M": "ML-augmented", "H": "hybrid"}
 PLATFORMS = {

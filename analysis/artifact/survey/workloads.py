@@ -10,7 +10,7 @@ import pandas as pd
 from pydantic import Field
 
 from analysis.artifact.survey.tools import Tool
-from analysis.configs import Row, read_rows
+from analysis.studies.written_tables import Row, read_rows
 
 WORKLOADS = ("cnn", "rnn", "recommendation", "transformer", "llm", "moe", "diffusion", "dynamic inference")
 NAMES = {

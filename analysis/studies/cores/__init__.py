@@ -2,6 +2,7 @@
 
 - `recorded_retirement`: When did gem5 retire each instruction:
 - `programs`: The programs of our own:
+- `trace_files`: Reads the .npz file that `core trace` writes, and makes a trace of instructions given one by one
 - `blocks/`: Scores of the basic-block models
 - `first_order/`: About how long does each instruction take, in one pass over the trace, with nothing fitted?
 - `learning/`: Networks that learn a core's cycles: training, accuracy, ranking

@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from analysis.configs import Count, Row, read_rows
+from analysis.configs import Count
 from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.written_tables import Row, read_rows
 
 
 def _names(cell: Any) -> Any:

@@ -52,9 +52,9 @@ def rank(
     out: Annotated[Path | None, typer.Option(help="CSV file for the ranking")] = None,
 ) -> None:
     """Predicted cycles of a trace on each design, the order of the designs, and how sure the order is."""
-    from analysis.cores.riscv.trace import count_instructions, read_trace
     from analysis.studies.cores.learning.model_files import model_path, read_trunk
     from analysis.studies.cores.system.rank import rank as rank_designs
+    from analysis.studies.cores.trace_files import count_instructions, read_trace
     from analysis.tables import check_output, write_csv
 
     if out is not None:

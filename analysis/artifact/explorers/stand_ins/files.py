@@ -11,7 +11,7 @@ class Strict(BaseModel):
     """The configurations' base class; checks nothing."""
 
 
-Source, is_measured = str, None  # checked when the files were read
+Source = str  # checked when the files were read
 
 
 MOST_COUNT = 1_000_000_000

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.compiled import outer
-from analysis.cores.riscv.trace import RECORD, Trace, file_columns, trace_of_columns
+from analysis.cores.riscv.trace import Trace, file_columns
 from analysis.errors import InputError
 from analysis.studies.cores.system.sealed import SealedWriter, unseal
+from analysis.studies.cores.trace_files import RECORD, trace_of_columns
 
 END = np.dtype("<u8")
 
