@@ -9,7 +9,7 @@ MINUTES ?= 60
 SEED ?= 19
 
 .DEFAULT_GOAL := help
-.PHONY: help book quick full data trials test fuzz faults check bench pdf paper archive clean lock
+.PHONY: help book quick full data measure trials test fuzz faults check bench pdf paper archive clean lock
 .DELETE_ON_ERROR:
 
 # Seconds that a target took on a fresh clone; the numbers stand in notebooks/make_costs.csv and nowhere else.
@@ -26,6 +26,7 @@ help:
 	@echo "make full     every notebook with full parameters; freezes results under data/frozen  (hours, 42 CPU-hours of them for NeuroScalar's networks, five minutes with a GPU; may be stopped and resumed)"
 	@echo "make data     fetch other people's datasets, pinned and verified, into data/datasets  (network)"
 	@echo "make trials   install other tools live and time the way to a first prediction         (network; minutes a tool)"
+	@echo "make measure  time operators on this machine's CPU, into _build/measured               (a minute or two)"
 	@echo "make paper    article and artifact appendix: PDF by Typst, LaTeX in ACM's form           $(call took,paper)"
 	@echo "make pdf      one PDF of the book (needs Chromium)                                    $(call took,pdf)"
 	@echo "make archive  sources, results, book, PDFs, lock files and provenance in one file for a deposit"
@@ -63,6 +64,9 @@ data: $(READY)
 
 trials: $(READY)
 	@$(RUN) trials
+
+measure: $(READY)
+	@$(RUN) measure --suite quick --out _build/measured
 
 check: $(TEST_READY)
 	@$(RUN) claims check --brief

@@ -98,7 +98,6 @@ RETIRED = {
     "bench": "speeds are compared by make bench. ",
     "check": "it is make check. ",
     "environment": "it is python -m tests.checks.environment. ",
-    "measure": "the kit that timed operators on a CPU is in commit f600e02f, its rows in data/measured. ",
     "kernels evaluate": "measured score grades predictions. ",
     "kernels score": "measured score grades predictions. ",
 }
