@@ -278,8 +278,9 @@ class Family(Strict):
     window: str | dict[str, int] = ""
     sinks: bool = False
     traits: dict[str, Any] = Field(default_factory=dict)
-    experts: dict[str, bool] | None = None
+    experts: dict[str, bool | dict[str, bool]] | None = None
     sparse: bool = False
+    latent: bool = False
     mtp: bool = False
     refuse: dict[str, str] = Field(default_factory=dict)
     defaults: dict[str, int] = Field(default_factory=dict)
@@ -296,12 +297,14 @@ class Family(Strict):
         heads = _choice(c, self.kv_heads)
         attention["kv_heads"] = c.count(heads) if isinstance(heads, str) else heads
         attention = {key: value for key, value in attention.items() if value is not None} | self._windows(c)
+        if self.latent and c.get("kv_lora_rank"):
+            attention = _latent(c)
         traits = {name: _choice(c, value) for name, value in self.traits.items()}
         found = _decoder(c, self.tied, attention, **{name: value for name, value in traits.items() if value is not None})
         if self.width:
             found["dense_width"] = self.width * c.hidden
         if self.experts is not None:
-            experts = _experts(c, **self.experts)
+            experts = _experts(c, **{name: _choice(c, value) for name, value in self.experts.items()})
             found |= _sparse_layers(c, experts) if self.sparse else experts
         return found | (_mtp(c) if self.mtp else {})
 
@@ -319,11 +322,16 @@ class Family(Strict):
 
 
 def _holds(c: Config, condition: str) -> bool:
-    """Whether a configuration meets a condition: `key`, `key=yes` (unless it is false) or `key>count`, several joined by &."""
+    """Whether a configuration meets a condition: `key`, `key=yes` (unless it is false), `key=word` or `key>count` (of a list: no), several
+    joined by &."""
     for part in condition.split("&"):
         name, _, least = part.partition(">")
-        name, _, unless = name.partition("=")
-        if not (c.count(name, default=0) > int(least) if least else c.flag(name, default=bool(unless))):
+        name, _, word = name.partition("=")
+        if least:
+            held = not isinstance(c.get(name), list) and c.count(name, default=0) > int(least)
+        else:
+            held = c.flag(name, default=bool(word)) if word in ("", "yes") else c.get(name) == word
+        if not held:
             return False
     return True
 
@@ -343,12 +351,18 @@ class FamilyFile(Strict):
 
     Args:
         families: rows by their first type; refused: kinds of layers that are not modelled, and the types that have them;
-        inner: what the language part of a vision-language configuration may leave out, by type.
+        language_parts: keys under which vision-language configurations keep the language part; inner: what it may leave out, by type;
+        usual_keys: pattern of the keys of any configuration that say nothing of a layer's kind, or that `_generic` reads;
+        algorithms: quant_algo -> type of the weights; samples: modules inside a layer by which a pattern is tried, by part.
     """
 
     families: dict[str, Family]
     refused: dict[str, str]
+    language_parts: tuple[str, ...]
     inner: dict[str, dict[str, int]]
+    usual_keys: str
+    algorithms: dict[str, str]
+    samples: dict[str, tuple[str, ...]]
 
     @model_validator(mode="before")
     @classmethod
@@ -453,24 +467,7 @@ def _opt(c: Config) -> Facts:
     biases = c.flag("enable_bias", default=True)
     norm = "layer" if c.flag("layer_norm_elementwise_affine", default=True) else "layer_plain"
     traits = {**GPT, "norm": norm, "ffn_biases": biases, "positions": "learned"}
-    found = _decoder(c, tied=True, attention={"biases": "all" if biases else "none"}, **traits)
-    return found | {"positions": "learned"}
-
-
-def _deepseek(c: Config) -> Facts:
-    every = c.count("moe_layer_freq", default=1) if not isinstance(c.get("moe_layer_freq"), list) else 1
-    if every != 1:
-        raise c.refuse(f"experts in every {every}th layer")
-    experts = _experts(c, router_biases=c.get("topk_method") == "noaux_tc" or c.kind in ("deepseek_v3", "deepseek_v32", "kimi_k2"))
-    latent = _latent(c) if c.get("kv_lora_rank") else {}
-    return _decoder(c, attention={"biases": "none", **latent}) | experts | _mtp(c)
-
-
-def _glm_moe(c: Config) -> Facts:
-    if c.get("kv_lora_rank"):
-        return _decoder(c, attention=_latent(c)) | _experts(c, router_biases=True) | _mtp(c)
-    attention = {"biases": "qkv" if c.flag("attention_bias") else "none", "norm": "head" if c.flag("use_qk_norm") else "none"}
-    return _decoder(c, attention=attention) | _experts(c, router_biases=True) | _mtp(c)
+    return _decoder(c, tied=True, attention={"biases": "all" if biases else "none"}, **traits)
 
 
 def _minimax_m2(c: Config) -> Facts:
@@ -572,11 +569,6 @@ def _dbrx(c: Config) -> Facts:
     return _decoder(c, attention=kv, norm="layer_scale") | {"experts": experts}
 
 
-def _baichuan(c: Config) -> Facts:
-    thirteen = c.hidden >= 5120
-    return _decoder(c, positions="alibi" if thirteen else "rotary")
-
-
 def _llama4(c: Config) -> Facts:
     chunk = c.count("attention_chunk_size", default=8192)
     kinds, rope = c.names("layer_types"), c.names("no_rope_layers")
@@ -623,22 +615,6 @@ def _hunyuan_moe(c: Config) -> Facts:
     if experts:
         experts["experts"]["shared"] = c.count("intermediate_size")
     return families()["hunyuan_v1_dense"](c) | experts
-
-
-def _minicpm(c: Config) -> Facts:
-    if c.count("num_experts", default=0) > 1:
-        return _decoder(c, tied=True) | _experts(c)
-    latent = _latent(c) if c.get("kv_lora_rank") else {}
-    return _decoder(c, tied=True, attention=latent, ffn_biases=c.flag("mlp_bias"))
-
-
-def _bailing(c: Config) -> Facts:
-    if c.get("layer_group_size") or c.get("kv_lora_rank"):
-        raise c.refuse("lightning attention among layers")
-    bias = c.flag("use_qkv_bias")
-    attention = {"biases": "qkv" if bias else "none", "norm": "head" if c.flag("use_qk_norm") else "none"}
-    biased = c.flag("moe_router_enable_expert_bias")
-    return _decoder(c, attention=attention) | _experts(c, router_biases=biased) | _mtp(c)
 
 
 def _gemma4(c: Config) -> Facts:
@@ -728,45 +704,24 @@ IRREGULAR: dict[str, Callable[[Config], Facts]] = {
     "jamba": _jamba,
     "bamba": _bamba,
     "falcon_h1": _falcon_h1,
-    **dict.fromkeys(("deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "deepseek_vl_v2"), _deepseek),
-    **dict.fromkeys(("axk1", "sarvam_mla", "youtu", "aria_text"), _deepseek),
-    **dict.fromkeys(("glm4_moe", "glm4v_moe_text", "glm4_moe_lite", "glm_moe_dsa", "solar_open", "sarvam_moe"), _glm_moe),
     **dict.fromkeys(("minimax_m2", "mixtral_minimax"), _minimax_m2),
     **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoehybrid", "granitemoe_swa"), _granite_moe),
     **dict.fromkeys(("mamba", "falcon_mamba", "mamba2", "mamba_ssm"), _ssm),
     "dbrx": _dbrx,
-    "baichuan": _baichuan,
     "ernie4_5_moe": _ernie_moe,
     "mimo_v2_flash": _mimo_v2,
     "kimi_linear": _kimi_linear,
     **dict.fromkeys(("llama4", "llama4_text"), _llama4),
     **dict.fromkeys(("hunyuan_v1_moe", "hunyuan"), _hunyuan_moe),
-    **dict.fromkeys(("minicpm", "minicpm3"), _minicpm),
-    **dict.fromkeys(("bailing_moe", "bailing_moe_v2"), _bailing),
     **dict.fromkeys(("gemma4", "gemma4_text"), _gemma4),
     **dict.fromkeys(("step3p5", "step3p7"), _step),
 }
 """Model type -> how its configuration is read, where no row of the table can say it."""
 
-INNER = ("text_config", "llm_config", "language_config", "language_model", "thinker_config", "text_model_config", "lm_config")
-"""Where vision-language configurations keep the language part."""
-
-
-HARMLESS = re.compile(
-    r".*(_token_ids?|dropout|_pdrop|_eps|epsilon|_std|dtype|_softcapping|_scaling|_loss|_coef)|(initializer|rope|rotary|output|tie|torch|is|use)_\w+|"
-    r"_\w+|max_window_layers|partial_rotary_factor|hidden_act(ivation)?|return_dict|architectures|auto_map|transformers_version|pretraining_tp|"
-    r"id2label|label2id|tokenizer_class|attention_bias|mlp_bias|qkv_bias|bias|quantization_config|problem_type|chunk_size_feed_forward|dtype|license"
-)
-"""Keys of any configuration that say nothing of a layer's kind or size."""
-USUAL = {
-    "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size",
-    "max_position_embeddings", "sliding_window", "layer_types", "model_type", "text_config", "vision_config", "audio_config",
-}  # fmt: skip
-
 
 def _generic(c: Config) -> Facts:
     """A family that is not known, where every key is one of the usual dense decoder with a gate."""
-    strange = [key for key, value in c.raw.items() if value and key not in USUAL and not HARMLESS.fullmatch(key)]
+    strange = [key for key, value in c.raw.items() if value and not re.fullmatch(_table().usual_keys, key)]
     strange += sorted(set(c.names("layer_types")) - {"full_attention", "sliding_attention", "attention"})
     if c.get("hidden_act") not in ("silu", "swish") or not c.get("rms_norm_eps") or not c.get("intermediate_size"):
         strange.append("not a gated feed-forward and RMS norms")
@@ -796,8 +751,7 @@ def _quantised(c: Config, beside: dict[str, Any]) -> tuple[str | dict[str, str],
     if method == "mxfp4":  # of such checkpoints the experts alone
         return "mxfp4", [*kept, "self_attn", "mlp.down_proj", "shared_experts", "shared_expert"]
     if algorithm:
-        known = {"FP8": "fp8", "NVFP4": "nvfp4", "W4A16_AWQ": "int4", "W4A8_AWQ": "int4", "W8A8_SQ_PER_CHANNEL": "int8", "INT8": "int8"}
-        known |= {"FP8_PB_WO": "fp8_block", "MXFP8": "mxfp8", "W4A16_NVFP4": "nvfp4", "FP8_PER_CHANNEL_PER_TOKEN": "fp8"}
+        known = _table().algorithms
         if algorithm in known:
             return known[algorithm], kept
         listed = q.get("quantized_layers")
@@ -838,20 +792,6 @@ def _quantised(c: Config, beside: dict[str, Any]) -> tuple[str | dict[str, str],
     raise InputError(f"weights of a type that is not known: {shown(method or algorithm, 60)!r}", path=c.path, key="quantization_config")
 
 
-SAMPLES = {
-    "attention": ("self_attn.o_proj", "self_attn.q_proj", "linear_attn.out_proj", "mixer.out_proj", "attention.dense"),
-    "experts": (
-        "mlp.experts.0.down_proj",
-        "mlp.experts.0.up_proj",
-        "mlp.experts",
-        "block_sparse_moe.experts.0.w2",
-        "mixer.experts.0.down_proj",
-    ),
-    "dense": ("mlp.down_proj", "mlp.shared_experts.down_proj", "mlp.shared_expert.down_proj", "mixer.shared_experts.down_proj"),
-}
-"""Modules by which a pattern is tried, as they are called inside a layer."""
-
-
 def _kept(patterns: Sequence[str], module: str, layer: int) -> bool:
     """Whether a pattern names a module of a layer: a regular one (`re:`), one with stars, or the beginning or a part of a name."""
     full = f"model.layers.{layer}.{module}"
@@ -874,8 +814,8 @@ def _types(c: Config, beside: dict[str, Any], facts: Facts) -> dict[str, str]:
     """Types of the parts of `models.WeightTypes`, tried on modules of layers in the middle."""
     kind, kept = _quantised(c, beside)
     if isinstance(kind, dict):
-        found = dict.fromkeys(SAMPLES, "bf16")
-        for part, modules in SAMPLES.items():
+        found = dict.fromkeys(_table().samples, "bf16")
+        for part, modules in _table().samples.items():
             types = {one for name, one in kind.items() if any(name.endswith(module) for module in modules)}
             if len(types) > 1:
                 raise InputError(
@@ -883,11 +823,11 @@ def _types(c: Config, beside: dict[str, Any], facts: Facts) -> dict[str, str]:
                 )
             found[part] = next(iter(types), "bf16")
         return found
-    found = dict.fromkeys(SAMPLES, kind)
+    found = dict.fromkeys(_table().samples, kind)
     if kind in ("bf16", "fp32"):
         return found
     middle, mixture = facts["layers"] // 2, bool(facts.get("experts"))
-    for part, modules in SAMPLES.items():
+    for part, modules in _table().samples.items():
         # Gemma 4's plain feed-forward runs next to its experts, which are not below it
         shared = mixture and not c.kind.startswith("gemma4")
         tried = [module for module in modules if part != "dense" or ("shared" in module) == shared]
@@ -905,7 +845,7 @@ def _language(raw: dict[str, Any], path: Path) -> Config:
     """The language part of a configuration."""
     outer = raw
     for _ in range(3):
-        inner = next((raw[key] for key in INNER if isinstance(raw.get(key), dict) and raw[key]), None)
+        inner = next((raw[key] for key in _table().language_parts if isinstance(raw.get(key), dict) and raw[key]), None)
         if inner is None or (str(raw.get("model_type")) in families() and "num_hidden_layers" in raw):
             break
         wanted: Facts = {key: raw[key] for key in ("tie_word_embeddings", "quantization_config", "torch_dtype", "dtype") if key in raw}
