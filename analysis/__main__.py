@@ -97,11 +97,28 @@ UNFORESEEN = 70  # EX_SOFTWARE of sysexits.h
 RETIRED = {
     "bench": "speeds are compared by make bench. ",
     "check": "it is make check. ",
+    "core build": "the executables are committed; core simulate takes any RISC-V ELF file. ",
     "environment": "it is python -m tests.checks.environment. ",
     "kernels evaluate": "measured score grades predictions. ",
     "kernels score": "measured score grades predictions. ",
+    "predict calibrate": "calibrate reads your own log; the shipped constants are refitted by freeze. ",
 }
 """Commands of earlier editions -> what does their work now."""
+TABLE = "draw the table that --out writes; predict one, predict recommend and kernels profile keep --plot"
+RETIRED_OPTIONS = {
+    **{f"{name} --plot": TABLE for name in ("collectives", "core", "hlo", "map", "mtap", "replay")},
+    "serve --plot": "draw the tables in the folder of --out; predict one and predict recommend keep --plot",
+    "train --plot": "--trace FOLDER writes the step as Chakra traces, --json its parts; predict one and predict recommend keep --plot",
+    "replay --perfetto": "--timeline writes the start and end of each node as CSV",
+    "core --per-instruction": "its cycles are in Python: analysis.cores.timing",
+    "hlo --fidelity loopnest": "--fidelity systolic counts a spatial array; loopnest FILE.yaml evaluates one layer's mapping",
+    "measure --devices": "every runtime there is takes part: JAX and NumPy on one and two threads",
+    "measure --cores": "the last cores are used; taskset chooses among others",
+    "measure --stride": "--suite quick takes a few shapes of each kind",
+    "measure --only": "operators alone are measured",
+    "trials --bisect": "what was found is in the notebook mtap_trials",
+}
+"""Options, or values of one, of earlier editions -> what does their work now."""
 
 
 def main(arguments: list[str]) -> int:
@@ -176,6 +193,12 @@ def _run(arguments: list[str]) -> int:
         return 2
     from analysis.errors import DatasetMissing, InputError
 
+    given = [part for word in rest for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    for at, option in enumerate(given):
+        gone = next((old for old in (" ".join([name, *given[at : at + 2]]), f"{name} {option}") if old in RETIRED_OPTIONS), "")
+        if gone:
+            print(f"error: {gone.partition(' ')[2]} of an earlier edition is gone from {name}; {RETIRED_OPTIONS[gone]}", file=sys.stderr)
+            return 2
     try:
         if "--example" in rest[:2]:
             at = rest.index("--example")

@@ -14,7 +14,7 @@ import pytest
 from conftest import run_here
 from typer.main import get_command
 
-from analysis.__main__ import PACKAGES, RUN, command_names, main
+from analysis.__main__ import PACKAGES, RETIRED_OPTIONS, RUN, command_names, main
 from analysis.case_columns import COMMANDS, TABLES, reads
 from analysis.paths import EXAMPLES, ROOT
 
@@ -52,6 +52,41 @@ def test_a_retired_command_says_what_does_its_work_now(capsys: pytest.CaptureFix
     assert main(typed.split()) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: no command '") and now in said and "did you mean" not in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "now"),
+    [
+        ("train a.yaml --plot step.svg", "--trace FOLDER"),
+        ("serve simulate a.yaml --plot=run.svg", "the folder of --out"),
+        ("collectives a.csv --plot a.svg", "--out writes"),
+        ("hlo predict a.mlir --plot a.svg", "--out writes"),
+        ("hlo predict a.mlir --fidelity loopnest", "--fidelity systolic"),
+        ("hlo predict a.mlir --fidelity=loopnest", "--fidelity systolic"),
+        ("core simulate a.elf --per-instruction a.csv", "analysis.cores.timing"),
+        ("replay traces --perfetto a.json", "--timeline"),
+        ("measure --devices jax-1t-fp32", "JAX and NumPy"),
+    ],
+)
+def test_a_retired_option_says_what_does_its_work_now(capsys: pytest.CaptureFixture[str], typed: str, now: str) -> None:
+    assert main(typed.split()) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: --") and "earlier edition" in said and now in said and said.count("\n") == 1
+
+
+def test_no_retired_option_is_one_that_there_is() -> None:
+    """A name that comes back leaves the table; what the table says is done instead is there."""
+    for old in RETIRED_OPTIONS:
+        name, option, *value = old.split()
+        options = {word for group in PACKAGES for sub in _options(group, name) for word in sub}
+        assert options and (value or option not in options), old
+
+
+def _options(group: str, name: str) -> list[list[str]]:
+    if name not in command_names(group):
+        return []
+    command = get_command(importlib.import_module(f"analysis.{PACKAGES[group]}.{name}").app)
+    return [[word for param in each.params for word in param.opts] for each in getattr(command, "commands", {"": command}).values()]
 
 
 def test_a_file_of_a_timeline_is_no_folder_of_traces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
