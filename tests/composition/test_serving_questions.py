@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from analysis.artifact.explorers.ask_predictor import grid
+from analysis.artifact.explorers.records.asked_grid import grid
 from analysis.commands.models.predict import app
 from analysis.errors import InputError
 from analysis.hardware import devices

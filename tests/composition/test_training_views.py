@@ -19,10 +19,11 @@ from analysis.artifact.explorers import training_planner
 from analysis.commands.models.train import app
 from analysis.errors import InputError
 from analysis.intervals import next_group
-from analysis.studies.training import fit, schedule, tpus
+from analysis.studies.training import drawn_schedule, fit, schedule, tpus
 from analysis.tables import read_csv, write_csv
 from analysis.training import answers as trained
-from analysis.training import interval, kernels, shares, traces, views
+from analysis.training import interval, kernels, shares, views
+from analysis.training import schedule as training_schedule
 from analysis.training.answers import COLUMNS, Fitted, answered, answers
 from analysis.training.cases import case
 from analysis.training.config import Cluster, Training, row_of, search_of
@@ -105,7 +106,7 @@ def test_train_answers_as_predict_training_does(tmp_path: Path, question: dict, 
 def test_the_drawn_schedule_takes_as_long_as_the_step(plan: dict[str, object]) -> None:
     """The step less what follows the pipeline is the end of its last pass; interleaved, the output layer is on one of the chunks."""
     answer = views.ask(row_of(Training.model_validate({"model": "llama-3-70b", "system": "HGX-H100", "plan": {**PLAN, **plan}})))
-    ends = schedule.makespan_s(schedule.tasks(answer))
+    ends = schedule.makespan_s(drawn_schedule.tasks(answer))
     once = answer.time_s["reduce"] + answer.time_s["optimizer"]
     assert ends == pytest.approx(answer.row["step_time_s"] - once, rel=0.01 if "interleave" in plan else 1e-9)
 
@@ -331,7 +332,11 @@ def test_what_is_told_of_every_kind_of_run(monkeypatch: pytest.MonkeyPatch) -> N
             "json": json.loads(views.as_json(told)),
             "passes": passes,
             "arithmetic": trained.arithmetic_s(item),
-            "tasks": [len(schedule.tasks(told)), schedule.makespan_s(schedule.tasks(told)), schedule.bubble_share(schedule.tasks(told))],
+            "tasks": [
+                len(drawn_schedule.tasks(told)),
+                schedule.makespan_s(drawn_schedule.tasks(told)),
+                schedule.bubble_share(drawn_schedule.tasks(told)),
+            ],
             "group": interval.group(item),
             "ends": model.ends(item),
             "unmeasured": model.unmeasured(item),
@@ -470,9 +475,9 @@ def test_machines_of_every_name() -> None:
 
 def test_a_schedule_in_order_by_hand() -> None:
     """Narayanan et al. 2021, figure 4: a stage of p runs p - 1 - stage forwards first; interleaved, groups of p go through the chunks."""
-    assert [name[0] + str(m) for name, _, m in traces.task_order(0, 3, 4, 1)] == ["f0", "f1", "f2", "b0", "f3", "b1", "b2", "b3"]
-    assert [name[0] + str(m) for name, _, m in traces.task_order(2, 3, 2, 1)] == ["f0", "b0", "f1", "b1"]
-    assert [f"{name[0]}{c}{m}" for name, c, m in traces.task_order(1, 2, 2, 2)] == [
+    assert [name[0] + str(m) for name, _, m in training_schedule.task_order(0, 3, 4, 1)] == ["f0", "f1", "f2", "b0", "f3", "b1", "b2", "b3"]
+    assert [name[0] + str(m) for name, _, m in training_schedule.task_order(2, 3, 2, 1)] == ["f0", "b0", "f1", "b1"]
+    assert [f"{name[0]}{c}{m}" for name, c, m in training_schedule.task_order(1, 2, 2, 2)] == [
         "f00",
         "f01",
         "f10",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from analysis.errors import InputError
 from analysis.studies.training.schedule import bubble_share, makespan_s, simulate
-from analysis.training.traces import task_order
+from analysis.training.schedule import task_order
 
 
 def test_two_stages_by_hand() -> None:

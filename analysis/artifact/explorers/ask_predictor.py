@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-import pandas as pd
 
 from analysis.artifact.explorers import drawing
 from analysis.artifact.explorers.controls import Choice, Slider
 from analysis.artifact.explorers.records.asked_answers import answers, parts, refusals, watts
-from analysis.errors import InputError
-from analysis.serving.points.answers import TIMES
-from analysis.serving.points.answers import answer as answer_cases
-from analysis.serving.points.cases import Case
-from analysis.serving.points.constants import load
-from analysis.serving.points.waterfall import breakdown, question
 
 TITLE = "How fast will a served model answer?"
 OUTPUT_TOKENS = 1024
@@ -154,30 +146,3 @@ def tell(values: Mapping[str, Any]) -> str:
         f"{got['rate']:.0f} output tokens per second from each GPU, ${got['dollars']:.2f} per million{energy}; "
         f"vLLM, weights in FP8 where the GPU has it.{blind}"
     )
-
-
-def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.DataFrame:
-    """Many questions at once: a row each with its arguments, answer, intervals, parts of a token's time, status."""
-    from analysis.kernels.library import KernelLibrary
-
-    cases: list[Case | None] = []
-    refused: list[str] = []
-    for asked in questions:
-        try:
-            cases.append(question(**asked))
-            refused.append("")
-        except InputError as error:
-            cases.append(None)
-            refused.append(str(error))
-    parameters = load()
-    result = answer_cases(cases, parameters, library or KernelLibrary.load())
-    rows = []
-    for index, (asked, case, reason) in enumerate(zip(questions, cases, refused, strict=True)):
-        found = result.table.iloc[index]
-        answered = {name: found[name] for name in TIMES}
-        row: dict[str, Any] = {**asked, **answered, "status": reason or found["status"]}
-        if case is not None and not row["status"]:
-            made = breakdown(index, case, result.raw, result.features, parameters, answered)
-            row |= {part: size for target, part, size in zip(made["target"], made["part"], made["ms"], strict=True) if target == "tpot"}
-        rows.append(row)
-    return pd.DataFrame(rows)

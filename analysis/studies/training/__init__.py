@@ -1,6 +1,7 @@
 """Fit and scores of the training predictor, and the baselines that it is compared with.
 
 - `fit`: Which shares make the model agree with measured runs?
+- `drawn_schedule`: The pipeline schedule of a predicted run
 - `gap`: The composition gap of training, measured:
 - `plan_choice`: Is the plan that we would recommend as good as the best that was measured?
 - `schedule`: The pipeline schedule, task by task: plain and interleaved 1F1B, for pictures and to check the closed form

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from analysis.errors import InputError
-from analysis.training.traces import task_order
-from analysis.training.views import Answer, forward_share, stage_s
-
-TRACED_MICROBATCHES = 64
+from analysis.training.schedule import task_order
 
 
 @dataclass(frozen=True)
@@ -74,11 +71,3 @@ def bubble_share(tasks: list[Task]) -> float:
     """Share of the stages' time in which nothing runs (1)."""
     stages = 1 + max(task.stage for task in tasks)
     return 1 - sum(task.end_s - task.start_s for task in tasks) / (stages * makespan_s(tasks))
-
-
-def tasks(answer: Answer) -> list[Task]:
-    """The schedule of the run's pipeline, at most `TRACED_MICROBATCHES` microbatches."""
-    item = answer.case
-    p, m = item.pipeline, max(1, round(item.microbatches))
-    passes = stage_s(answer.time_s, item, float(forward_share([item])[0]))
-    return simulate(*passes, min(m, max(p, TRACED_MICROBATCHES // p * p)), item.virtual)
