@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from analysis.call_stack import in_one_piece
 from analysis.paths import CHECKOUT, EXAMPLES, HOME
 
 GROUPS = {"models": "predictions of your own input", "evaluation": "measurements and scores", "repository": "the repository itself"}
@@ -302,7 +303,7 @@ def console() -> None:
     for name in ("SIGTERM", "SIGHUP"):  # by default they end a process where it stands, its temporary files beside it
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda number, _: sys.exit(128 + number))
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(in_one_piece(main, sys.argv[1:]))
 
 
 if __name__ == "__main__":

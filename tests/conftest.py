@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.runner import runtestprotocol
 
+from analysis.call_stack import in_one_piece
 from tests import browsers
 
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -30,6 +32,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "built_book" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("book"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+    """A test runs as pytest has it, with the call stack of a command: what compiles takes a sixth less."""
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    in_one_piece(runtestprotocol, item, nextitem=nextitem)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def run_analysis(*arguments: str, cwd: Path = ROOT, **options: object) -> subprocess.CompletedProcess[str]:

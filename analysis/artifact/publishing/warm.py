@@ -15,6 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from analysis.call_stack import in_one_piece
 from analysis.paths import ROOT
 
 EARLY = (
@@ -170,4 +171,4 @@ class Workers:
 
 
 if __name__ == "__main__":
-    serve()
+    in_one_piece(serve)
