@@ -99,6 +99,10 @@ def _middle(own: list[Latency], engines: tuple[str, ...]) -> Latency:
     return replace(own[0], s=np.exp(log_s), log_sd=np.sqrt(doubt**2 + apart + MEASURED_AGAIN_SD**2), note=note or own[0].note)
 
 
+def _not_covered(operator: str, dtype: str, types: tuple[str, ...]) -> str:
+    return "" if dtype in types else f"number type {dtype} of {operator} is not covered; covered: {', '.join(types)}"
+
+
 @dataclass(frozen=True)
 class Kernels:
     """The kernels of one GPU; every call takes arrays that broadcast.
@@ -168,23 +172,28 @@ class Kernels:
         build: Callable[[Any, str, Sustained], Features],
         hull: Callable[[Any], list[Floats]],
         variant: str = "",
+        reason: str = "",
     ) -> Latency:
+        """Time of one operator; `reason`: why it is refused whatever the GPU. Other makers' cards have tiles, waves and memory alone."""
         arrays = np.broadcast_arrays(*[np.asarray(v, dtype=np.float64) for v in sizes])
         shape, flat = arrays[0].shape, tuple(a.ravel() for a in arrays)
-        if rate_type not in self.gpu.peak_flop_per_s:
-            return self._refuse(shape, f"{self.gpu.name} has no {rate_type} rate in its data sheet")
+        if reason or rate_type not in self.gpu.peak_flop_per_s:
+            return self._refuse(shape, reason or f"{self.gpu.name} has no {rate_type} rate in its data sheet")
+        valid = np.logical_and.reduce([np.isfinite(values) & (values >= 1) & (values < 1e9) for values in flat])
+        safe = tuple(np.where(valid, values, 1.0) for values in flat)
+
+        def latency(seconds: Floats, log_sd: Floats | float, source: str) -> Latency:
+            status = np.where(valid, "", "every size must be at least 1 and below 1e9").astype(object)
+            return Latency(*(np.where(valid, v, np.nan).reshape(shape) for v in (seconds, log_sd)), source, status.reshape(shape))
+
         if self.gpu.vendor != "NVIDIA" or not _measured(operator):
-            return self._data_sheet(operator, rate_type, flat, shape, build)
+            return latency(build(safe, ORDER[0], _sustained()["none"]).base_s, 0.5, "data sheet")
         if self.framework is None and (engines := self.measured_by(operator, cell_type)):
             own = [replace(self, framework=f)._answer(operator, cell_type, rate_type, sizes, build, hull, variant) for f in engines]
             return _middle(own, engines)
         fitted, framework, source, reason = self._model(operator, cell_type)
         if fitted is None:
             return self._refuse(shape, reason or f"{operator} has no fitted parameters")
-        valid = np.ones(len(flat[0]), dtype=bool)
-        for values in flat:
-            valid &= np.isfinite(values) & (values >= 1) & (values < 1e9)
-        safe = tuple(np.where(valid, values, 1.0) for values in flat)
         one_gpus = bool(fitted.version)  # forests of one GPU, this or a sibling, were fitted with the levels of all GPUs
         levels = _sustained()["none"] if one_gpus else physics.carried(operator, _sustained()[self._hidden])
         got = build(safe, framework, levels)
@@ -197,31 +206,7 @@ class Kernels:
             logs = np.stack(hull(safe))
             outside = np.maximum(fitted.hull[:1].T - logs, 0) + np.maximum(logs - fitted.hull[1:].T, 0)
             log_sd = log_sd + 0.1 * np.minimum(outside.sum(axis=0), 5.0)
-        status = np.where(valid, "", "every size must be at least 1 and below 1e9").astype(object)
-        return Latency(
-            np.where(valid, seconds, np.nan).reshape(shape), np.where(valid, log_sd, np.nan).reshape(shape), source, status.reshape(shape)
-        )
-
-    def _data_sheet(
-        self,
-        operator: str,
-        dtype: str,
-        flat: tuple[Floats, ...],
-        shape: tuple[int, ...],
-        build: Callable[[Any, str, Sustained], Features],
-    ) -> Latency:
-        """Cards of other makers: the first time of tiles, waves and memory alone, with a wide interval."""
-        valid = np.ones(len(flat[0]), dtype=bool)
-        for values in flat:
-            valid &= np.isfinite(values) & (values >= 1) & (values < 1e9)
-        got = build(tuple(np.where(valid, values, 1.0) for values in flat), ORDER[0], _sustained()["none"])
-        status = np.where(valid, "", "every size must be at least 1 and below 1e9").astype(object)
-        return Latency(
-            np.where(valid, got.base_s, np.nan).reshape(shape),
-            np.where(valid, 0.5, np.nan).reshape(shape),
-            "data sheet",
-            status.reshape(shape),
-        )
+        return latency(seconds, log_sd, source)
 
     def gemm(self, m: ArrayLike, n: ArrayLike, k: ArrayLike, dtype: str) -> Latency:
         """C (m, n) = A (m, k) B (k, n); the answer includes the framework's quantisation of A where it quantises on the way.
@@ -229,14 +214,11 @@ class Kernels:
         Where no engine is named, A may come quantised: the interval reaches down to the product alone.
         """
         dtype = gpus.kernel_type(dtype)
-        if dtype not in GEMM_TYPES:
-            return self._refuse(
-                np.broadcast(m, n, k).shape, f"number type {dtype} of gemm is not covered; covered: {', '.join(GEMM_TYPES)}"
-            )
         got = self._answer(
             "gemm", dtype, dtype, (m, n, k),
             lambda z, f, s: physics.gemm(z[0], z[1], z[2], dtype, f, self.gpu, s),
             lambda z: [np.log(v) for v in z],
+            reason=_not_covered("gemm", dtype, GEMM_TYPES),
         )  # fmt: skip
         if self.framework is None and dtype in QUANTISED and got.source != "none":
             pass_s = self.memory_bound(3 * np.asarray(m, np.float64) * np.asarray(k, np.float64)).s  # 2 bytes read, 1 written
@@ -270,14 +252,12 @@ class Kernels:
         value = head_size if value_head_size is None else value_head_size
         sizes = (batch, query_heads, kv_heads, head_size, value, query_tokens, kv_tokens, np.where(np.asarray(window) > 0, window, 1e8))
         dtype, kv, reason = self._attention_types(dtype, kv_dtype)
-        if reason:
-            return self._refuse(np.broadcast(*sizes).shape, reason)
         return self._answer(
             "attention_prefill", "", dtype, sizes,
             lambda z, f, s: physics.attention_prefill(
                 z[0], z[1], z[2], z[3], z[4], z[5], z[6], _window(z[7]), dtype, kv, f, self.gpu, s, causal=causal),
             lambda z: [np.log(z[i]) for i in (0, 1, 2, 3, 6)] + [np.full(len(z[0]), np.log(0.5))],
-            f"{dtype}/{kv}",
+            f"{dtype}/{kv}", reason,
         )  # fmt: skip
 
     def attention_decode(
@@ -294,13 +274,11 @@ class Kernels:
         """Attention of one new token a sequence over `kv_tokens` cached ones, its own among them; the arithmetic is in 16 bits."""
         sizes = (batch, query_heads, kv_heads, head_size, kv_tokens, np.where(np.asarray(window) > 0, window, 1e8))
         _, kv, reason = self._attention_types(dtype, kv_dtype)
-        if reason:
-            return self._refuse(np.broadcast(*sizes).shape, reason)
         return self._answer(
             "attention_decode", "", "bf16", sizes,
             lambda z, f, s: physics.attention_decode(z[0], z[1], z[2], z[3], z[4], _window(z[5]), "bf16", kv, f, self.gpu, s),
             lambda z: [np.log(z[i]) for i in (0, 1, 2, 3)] + [np.log(np.maximum(z[4] - 1, 0.5)), np.full(len(z[0]), np.log(0.5))],
-            f"bf16/{kv}",
+            f"bf16/{kv}", reason,
         )  # fmt: skip
 
     def latent_attention_prefill(
@@ -309,13 +287,12 @@ class Kernels:
         """Multi-head latent attention of prompts, keys and values expanded (512 + 64 latent; 192 and 128 a head)."""
         sizes = (batch, heads, query_tokens, kv_tokens)
         _, kv, reason = self._attention_types(dtype, kv_dtype)
-        if reason:
-            return self._refuse(np.broadcast(*sizes).shape, reason)
         d, v = work.QK_LATENT, work.V_LATENT
         return self._answer(
             "latent_prefill", "", "bf16", sizes,
             lambda z, f, s: physics.attention_prefill(z[0], z[1], z[1], d, v, z[2], z[3], 0, "bf16", kv, f, self.gpu, s, latent=True),
             lambda z: [np.log(z[i]) for i in (1, 0, 3)],
+            reason=reason,
         )  # fmt: skip
 
     def latent_attention_decode(
@@ -324,13 +301,12 @@ class Kernels:
         """Multi-head latent attention of one new token a sequence, over the latent cache."""
         sizes = (batch, heads, kv_tokens)
         _, kv, reason = self._attention_types(dtype, kv_dtype)
-        if reason:
-            return self._refuse(np.broadcast(*sizes).shape, reason)
         d = work.LATENT + work.ROPE
         return self._answer(
             "latent_decode", "", "bf16", sizes,
             lambda z, f, s: physics.attention_decode(z[0], z[1], z[1], d, z[2], 0, "bf16", kv, f, self.gpu, s, latent=True),
             lambda z: [np.log(z[1]), np.log(z[0]), np.log(np.maximum(z[2] - 1, 0.5))],
+            reason=reason,
         )  # fmt: skip
 
     def moe(
@@ -352,16 +328,12 @@ class Kernels:
         """
         dtype = gpus.kernel_type(dtype)
         sizes = (tokens, experts, top_k, hidden, intermediate, tensor_parallel, expert_parallel)
-        if dtype not in MOE_TYPES or distribution not in DISTRIBUTIONS:
-            what = f"number type {dtype} of moe is not covered; covered: {', '.join(MOE_TYPES)}"
-            return self._refuse(
-                np.broadcast(*sizes).shape, what if dtype not in MOE_TYPES else f"distribution {distribution!r} is not covered"
-            )
+        stray = "" if distribution in DISTRIBUTIONS else f"distribution {distribution!r} is not covered"
         return self._answer(
             "moe", dtype, dtype, sizes,
             lambda z, f, s: physics.moe(z[0], z[1], z[2], z[3], z[4], z[5], z[6], dtype, distribution, f, self.gpu, s),
             lambda z: [np.log(z[i]) for i in (0, 1, 2, 3, 4, 5, 6)],
-            distribution,
+            distribution, _not_covered("moe", dtype, MOE_TYPES) or stray,
         )  # fmt: skip
 
     def memory_bound(self, bytes: ArrayLike) -> Latency:
