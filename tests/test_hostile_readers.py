@@ -300,11 +300,10 @@ def test_levels_that_are_none(tmp_path: Path) -> None:
 
 def test_long_numbers_in_files_of_kernel_cases() -> None:
     """pandas raises OverflowError at a whole number of 400 digits."""
-    from analysis.kernels.fp32.answers import _dimensions
+    from analysis.kernels.cases import answers
 
-    cells = pd.Series(["2", "9" * 400, "many"])
-    found = _dimensions(pd.DataFrame({"B": cells}))["B"]
-    assert found[0] == 2 and np.isinf(found[1]) and np.isnan(found[2])
+    frame = pd.DataFrame({"op": "add", "device": "Tesla V100-PCIE-32GB", "B": ["2", "9" * 400, "many"], "H": "2"})
+    assert answers(frame)["status"].tolist() == ["", "B must be a whole number", "B must be a whole number"]
 
 
 @pytest.mark.parametrize(

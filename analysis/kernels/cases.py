@@ -14,7 +14,9 @@ from analysis.case_columns import Columns, nearest
 from analysis.errors import InputError
 from analysis.hardware import devices, own
 from analysis.kernels import gpus, work
-from analysis.kernels.fp32.cases import DIMENSIONS
+from analysis.kernels.fp32 import devices as boards
+from analysis.kernels.fp32 import model as fp32
+from analysis.kernels.fp32.cases import BOUNDS, CODE, DIMENSIONS, Operators
 from analysis.kernels.latency import Answers, Latency
 from analysis.kernels.library import KernelLibrary, Kernels
 from analysis.kernels.work import Floats, Work
@@ -31,7 +33,10 @@ SIZES = {
     "moe": ("tokens", "experts", "top_k", "hidden", "intermediate"),
     "memory_bound": ("bytes",),
     **dict.fromkeys(COLLECTIVES, ("bytes", "devices")),
+    **DIMENSIONS,
 }
+"""Sizes of each operator; those of the fp32 models are `DIMENSIONS`."""
+FP32 = ("", "fp32", "float32")
 OPTIONAL = {"query_heads": "kv_heads", "kv_heads": "query_heads", "kv_tokens": "query_tokens"}  # an empty one takes the other's value
 MODELS = {  # operators that a framework's version could change, and the name of their models
     "gemm": "gemm", "attention_prefill": "attention_prefill", "attention_decode": "attention_decode", "moe": "moe",
@@ -49,23 +54,18 @@ ADDED = ("latency_ms", "lower_ms", "upper_ms", "source", "status")
 GROUP = ("op", "device", "dtype", "kv_dtype", "framework", "version", "distribution", "implementation")
 READS = Columns(
     names=(*GROUP, *dict.fromkeys(name for sizes in SIZES.values() for name in sizes), "window", "tensor_parallel", "expert_parallel",
-           "B", "H", "latency_ms"),
+           "latency_ms"),
     required=("op", "device"),
     also={"gpus": "devices", "engine_version": "version"},
 )  # fmt: skip
 """Columns of a table of kernels; B and H are those of NeuSight's fp32 kernels, latency_ms what was measured."""
 
 
-def is_new(frame: pd.DataFrame) -> NDArray[np.bool_]:
-    """Rows for these models: by their operator; a `dtype` column makes no fp32 kernel of them."""
-    return frame["op"].astype(str).isin(list(SIZES)).to_numpy()
-
-
 def unread(frame: pd.DataFrame) -> NDArray[np.object_]:
     """Why a row cannot be answered as it stands: a cell that is no number, or one that its operator does not read (but for 1 and 0)."""
     reasons: NDArray[np.object_] = np.full(len(frame), "", dtype=object)
     codes, ops = pd.factorize(frame["op"].astype(str))
-    reads = [(*SIZES.get(op, DIMENSIONS.get(op, ())), *MAY_HAVE.get(op, ())) for op in ops]
+    reads = [(*SIZES.get(op, ()), *MAY_HAVE.get(op, ())) for op in ops]
     words = ("kv_dtype", "distribution", "implementation")
     for name in READS.names:
         if name not in frame or name in ("op", "device", "dtype", "framework", "version", "latency_ms"):
@@ -78,7 +78,7 @@ def unread(frame: pd.DataFrame) -> NDArray[np.object_]:
             values = numeric(frame[name]).to_numpy(np.float64)
             reasons[filled & ~np.isfinite(values) & (reasons == "")] = f"{name} must be a whole number"
             filled &= ~np.isin(values, (0.0, 1.0))
-        known = np.array([name in listed or op not in (*SIZES, *DIMENSIONS) for op, listed in zip(ops, reads, strict=True)], bool)[codes]
+        known = np.array([name in listed or op not in SIZES for op, listed in zip(ops, reads, strict=True)], bool)[codes]
         stray = filled & ~known & (reasons == "")
         for code in np.unique(codes[stray]):
             reasons[stray & (codes == code)] = f"{ops[code]} does not read {name}"
@@ -179,6 +179,13 @@ def _floor_s(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> F
     return np.maximum(least.flop / peak, np.maximum(0.0, least.bytes - gpu.l2_bytes) / gpu.bandwidth_bytes_per_s)
 
 
+def _kernels(library: KernelLibrary, group: dict[str, str]) -> Kernels:
+    kernels = library.on(group["device"], group["framework"] or None, group["version"] or None)
+    if "fp16" in (gpus.number_type(group["dtype"]), gpus.number_type(group["kv_dtype"])):
+        return replace(kernels, gpu=gpus.sixteen_bits(kernels.gpu))
+    return kernels
+
+
 def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers:
     """Answer a table of cases; a row that is not covered has no latency and says why."""
     library = library or KernelLibrary.load()
@@ -195,17 +202,18 @@ def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers
         at, group = np.asarray(places), dict.fromkeys(GROUP, "") | {c: str(k).strip() for c, k in zip(given, key, strict=True)}  # type: ignore[call-overload]
         op = group["op"]
         if op not in SIZES:
-            near = nearest(op, (*SIZES, *DIMENSIONS))
+            near = nearest(op, tuple(SIZES))
             hint = f"did you mean {near}? " if near else ""
             out.status[at] = f"operator {op!r} is not covered; {hint}expected one of {', '.join(SIZES)}"
             continue
-        if not group["dtype"] and op not in NO_TYPE:
+        if op in DIMENSIONS and group["dtype"].lower() not in FP32:
+            out.status[at] = f"operator {op!r} is covered in fp32 only, not in {group['dtype'].lower()}"
+            continue
+        if not group["dtype"] and op not in (*NO_TYPE, *DIMENSIONS):
             out.status[at] = f"{op} needs a precision: an empty one is not answered as if it were another"
             continue
         try:
-            kernels = library.on(group["device"], group["framework"] or None, group["version"] or None)
-            if "fp16" in (gpus.number_type(group["dtype"]), gpus.number_type(group["kv_dtype"])):
-                kernels = replace(kernels, gpu=gpus.sixteen_bits(kernels.gpu))
+            kernels = boards.load(group["device"]) if op in DIMENSIONS else _kernels(library, group)
         except InputError as error:
             out.status[at] = f"device {group['device']!r} is not known" if error.key == "device" else str(error)
             continue
@@ -217,10 +225,18 @@ def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers
         bad = strays[at] != ""
         out.status[at] = strays[at]
         for name in SIZES[op]:
-            whole = np.isfinite(z[name]) & (z[name] == np.floor(z[name])) & (z[name] >= (0 if name == "bytes" else 1)) & (z[name] < 1e15)
+            whole = np.isfinite(z[name]) & (z[name] == np.floor(z[name])) & (z[name] >= (0 if name == "bytes" else 1))
+            whole &= z[name] < (1e12 if op in DIMENSIONS else 1e15)
             out.status[at[~whole & ~bad]] = f"{name} of {op} must be a whole number, at least {0 if name == 'bytes' else 1}"
             bad |= ~whole
             z[name] = np.where(whole, z[name], 1.0)
+        if isinstance(kernels, boards.Board):
+            sizes = [z[name] if name in DIMENSIONS[op] else np.ones(len(at)) for name in "BMNKH"]
+            found = fp32.load().predict(Operators(np.full(len(at), CODE[op]), *sizes), kernels)
+            for array, values in ((out.latency_s, found.latency_s), (out.lower_s, found.lower_s), (out.upper_s, found.upper_s)):
+                array[at[~bad]] = values[~bad]
+            out.source[at[~bad]] = np.array([f"fp32 kernels, bound by {name}" for name in BOUNDS], dtype=object)[found.bound[~bad]]
+            continue
         for reasons in (_contradicting(op, z), _too_large(group, z, devices.load(kernels.gpu.name).memory_bytes)):
             out.status[at[(reasons != "") & ~bad]] = reasons[(reasons != "") & ~bad]
             bad |= reasons != ""
@@ -258,33 +274,12 @@ def answers(frame: pd.DataFrame, path: Path | None = None, machines: Path | None
 
     Rows of the older fp32 operators that name no other number type go to the fp32 models; one that names another is refused.
     """
-    from analysis.kernels.fp32 import answers as fp32
-    from analysis.kernels.fp32 import model
-
     check_columns(frame, path)
     if machines:
         own.read(machines)
-    new = is_new(frame)
-    kind = frame["dtype"].str.strip().str.lower() if "dtype" in frame else pd.Series("", index=frame.index)
-    old = ~new & kind.isin(["", "fp32", "float32"]).to_numpy()
-    n = len(frame)
-    numbers = {c: np.full(n, np.nan) for c in ADDED[:3]}
-    words: dict[str, NDArray[np.object_]] = {c: np.full(n, "", dtype=object) for c in ADDED[3:]}
-    strays = unread(frame) if old.any() else words["status"]
-    read = old & (strays == "")
-    words["status"][old] = strays[old]
-    for rows in (~old, read):
-        if not rows.any():
-            continue
-        got = fp32.answer(frame[rows], model.load()) if rows is read else answer(frame[rows])
-        for name, values in zip(ADDED[:3], (got.latency_s, got.lower_s, got.upper_s), strict=True):
-            numbers[name][rows] = _nine_digits(1e3 * values)
-        words["source"][rows], words["status"][rows] = got.source, got.status
-    typed = ~new & ~old & frame["op"].isin(list(DIMENSIONS)).to_numpy()
-    words["status"][typed] = [
-        f"operator {op!r} is covered in fp32 only, not in {d}" for op, d in zip(frame["op"][typed], kind[typed], strict=True)
-    ]
-    return frame.rename(columns={"latency_ms": "measured_latency_ms"}).assign(**numbers, **words)
+    got = answer(frame)
+    numbers = {name: _nine_digits(1e3 * seconds) for name, seconds in zip(ADDED, (got.latency_s, got.lower_s, got.upper_s), strict=False)}
+    return frame.rename(columns={"latency_ms": "measured_latency_ms"}).assign(**numbers, source=got.source, status=got.status)
 
 
 def _nine_digits(values: Floats) -> Floats:

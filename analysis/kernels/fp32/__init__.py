@@ -1,6 +1,5 @@
 """Kernels in fp32 on GPUs of 2016 to 2022 (NeuSight's operators): physics times a learned correction.
 
-- `answers`: A table of kernel cases answered:
 - `cases`: What is a GPU kernel case, and what does a predictor answer?
 - `devices`: What does a kernel predictor know of a GPU?
 - `features`: Which numbers about a kernel on a GPU carry over to another GPU?
