@@ -184,7 +184,8 @@ class Kernels:
 
         def latency(seconds: Floats, log_sd: Floats | float, source: str) -> Latency:
             status = np.where(valid, "", "every size must be at least 1 and below 1e9").astype(object)
-            return Latency(*(np.where(valid, v, np.nan).reshape(shape) for v in (seconds, log_sd)), source, status.reshape(shape))
+            s, sd = (np.where(valid, values, np.nan).reshape(shape) for values in (seconds, log_sd))
+            return Latency(s, sd, source, status.reshape(shape))
 
         if self.gpu.vendor != "NVIDIA" or not _measured(operator):
             return latency(build(safe, ORDER[0], _sustained()["none"]).base_s, 0.5, "data sheet")
