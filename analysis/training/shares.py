@@ -25,6 +25,12 @@ class Share:
     meaning: str
 
 
+class SharesFile(Strict):
+    """`data/workloads/training_shares.yaml` or `batch_shares.yaml`: what a fit may move."""
+
+    shares: dict[str, Share]
+
+
 class FittedShare(Strict):
     """One share as the file has it; after: `Share.spread` once the runs are seen, where it is used."""
 

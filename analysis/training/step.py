@@ -10,21 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.case_rows import alike
-from analysis.configs import Strict, read_yaml
+from analysis.configs import read_yaml
 from analysis.paths import DATA
 from analysis.training.cases import Case, Cases
 from analysis.training.kernels import OLDER, beyond_flash_2
-from analysis.training.shares import Share
+from analysis.training.shares import SharesFile
 from analysis.training.work import Parts, stages
 
 Floats = NDArray[np.float64]
-
-
-class SharesFile(Strict):
-    """`data/workloads/training_shares.yaml`: what a fit may move."""
-
-    shares: dict[str, Share]
-
 
 SHARES = read_yaml(DATA / "workloads" / "training_shares.yaml", SharesFile).shares
 

@@ -8,34 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.configs import read_yaml
+from analysis.paths import DATA
 from analysis.serving.batch.cases import FRAMEWORKS, PLATFORMS, Case
-from analysis.training.shares import Share
+from analysis.training.shares import SharesFile
 
 Floats = NDArray[np.float64]
 
-
-SHARES: dict[str, Share] = {
-    "weights": Share(0.75, 0.15, "share of the memory bandwidth at which weights are read in decoding"),
-    "cache": Share(0.5, 0.3, "share at which the key-value cache is read"),
-    "arithmetic": Share(0.5, 0.25, "share of the 16-bit peak in prefill"),
-    "gap_s": Share(40e-6, 0.4, "starts and tails of a layer's kernels in a step, on the device (s)"),
-    "host_s": Share(90e-6, 0.4, "host work of a layer and step, hidden unless it is longer than the device's (s)"),
-    "sequence_s": Share(15e-6, 0.4, "host work of a sequence and step: sampling, tokens back to text (s)"),
-    "exchange_s": Share(15e-6, 0.4, "an all-reduce of two devices, grown by its half for every doubling (s)"),
-    "request_s": Share(0.02, 0.8, "a batch's fixed cost (s)"),
-}
-for _name in FRAMEWORKS:
-    SHARES[f"busy.{_name}"] = Share({"llama.cpp": 1.3}.get(_name, 1.0), 0.15, f"device time of {_name} over the others'")
-    SHARES[f"host.{_name}"] = Share(
-        {"tensorrt-llm": 0.5, "sambaflow": 0.1, "deepspeed": 0.5}.get(_name, 1.0), 0.4, f"host time of {_name} over the others'"
-    )
-for _name in PLATFORMS[1:]:
-    SHARES[f"busy.{_name}"] = Share(1.2, 0.7, f"device time on {_name} over NVIDIA's, for the same data sheet")
-    SHARES[f"host.{_name}"] = Share(1.2, 0.7, f"host, gaps and exchange time on {_name} over NVIDIA's")
-# Before an AMD device is seen: the same card and model, 129 to 144 tokens/s by HIP and 167 to 177 by llama.cpp's own Vulkan kernels
-# (RX 7900 XTX, LLaMA 7B: github.com/ggml-org/llama.cpp/issues/20934).
-SHARES["ported.AMD"] = Share(1.26, 0.5, "device time of llama.cpp on AMD, its CUDA source compiled by HIP, over that in CUDA")
-SHARES["ported.Intel"] = Share(1.7, 0.5, "device time of llama.cpp on Intel, a port to SYCL, over that in CUDA")
+SHARES = read_yaml(DATA / "workloads" / "batch_shares.yaml", SharesFile).shares
 NAMES = tuple(SHARES)
 PRIOR = np.array([share.prior for share in SHARES.values()])
 SPREAD = np.array([share.spread for share in SHARES.values()])
