@@ -585,33 +585,12 @@ class Model(Strict):
 
     # --- arithmetic ---
 
-    def forward_flop_per_token(self, context: float) -> float:
-        """Matrix arithmetic of one token's forward pass (FLOP), two per multiply-add: 2 x weights it multiplies + 4 x layers x A x context.
-
-        Args:
-            context: tokens that it attends to (count): the sequence length s without a causal mask that is exploited,
-                (s + 1) / 2 on average with one.
-        """
-        found = self.matrices
-        chosen = self.expert_layers * self.experts_per_token * self.expert_parameters
-        linear = 2.0 * (found["attention"] + found["dense"] + chosen + self.hidden * self.vocabulary)
-        return linear + 4.0 * self.attention_layers * self.attention_width * context
-
     def flop_per_token(self, sequence: float) -> float:
         """Model arithmetic of a token's forward and backward pass, the causal half of the attention matrix counted (FLOP)."""
         latent, near = self.latent, self.window_layers / self.attention_layers if self.window else 0.0
         size = (latent.nope_size + latent.rope_size + latent.value_size) / 2 if latent else self.head_size
         seen = (1 - near) * (sequence / 2) + near * min(self.window, sequence / 2)
         return 6.0 * self.multiplied_parameters + 12.0 * self.attention_layers * self.heads * size * seen
-
-    def training_flop(self, sequences: int, sequence_length: int) -> float:
-        """Model arithmetic of one training step (FLOP): three forward passes, full attention matrix counted.
-
-        For GPT this is 72 B s l h^2 (1 + s / 6h + V / 12 l h), the count with which Megatron states its figures.
-
-        Source: Korthikanti et al. 2022, appendix A; Narayanan et al. 2021, equation 3 (with a fourth pass for recomputation).
-        """
-        return 3.0 * sequences * sequence_length * self.forward_flop_per_token(sequence_length)
 
 
 class ModelFile(Strict):
@@ -787,11 +766,3 @@ def alike(model: Model, what: str) -> Model:
     if other := [kind for kind, has in kinds.items() if has]:
         raise InputError(f"{what} takes models whose blocks are all alike; {model.name} has {', '.join(other)}", key="model")
     return model
-
-
-def gpt(hidden: int, heads: int, layers: int, vocabulary: int, context: int, name: str = "") -> Model:
-    """A GPT as Megatron trains it, from its sizes alone."""
-    attention = {"heads": heads, "biases": "all"}
-    sizes = {"hidden": hidden, "layers": layers, "vocabulary": vocabulary, "context": context, "dense_width": 4 * hidden}
-    traits = {"gated": False, "norm": "layer", "positions": "learned", "tied": True, "ffn_biases": True}
-    return Model.model_validate({"name": name, "network": name, "attention": attention, **sizes, **traits})

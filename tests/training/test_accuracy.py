@@ -9,6 +9,7 @@ import pytest
 from analysis.hardware import devices
 from analysis.paths import DATA
 from analysis.studies import attempts
+from analysis.studies.workloads.counted import training_flop
 from analysis.tables import read_csv
 from analysis.workloads import models
 
@@ -71,7 +72,7 @@ def test_steps_of_others_are_those_printed() -> None:
         assert row.measured_s in printed.loc[printed["gpus"] == row.gpus, "value"].tolist()
     for row in OLDER[~OLDER["set"].isin(["megatron_sc21", "nemo", "torchtitan_h100"])].itertuples():
         peak = devices.load(row.device).peak_flop_per_s("fp16" if row.device.startswith(("A100", "V100")) else "bf16")
-        used = models.load(row.model).training_flop(row.global_batch, row.sequence_length) / (row.gpus * row.measured_s * peak)
+        used = training_flop(models.load(row.model), row.global_batch, row.sequence_length) / (row.gpus * row.measured_s * peak)
         assert 0.2 < used < 0.7, row.case
 
 

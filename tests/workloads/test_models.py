@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from analysis.errors import InputError
 from analysis.paths import DATA, ROOT
+from analysis.studies.workloads.counted import forward_flop_per_token, training_flop
 from analysis.tables import read_csv
 from analysis.workloads import checkpoints, models
 from tests.golden import answer, kept
@@ -52,7 +53,7 @@ def test_training_flop_is_megatrons_formula(name: str, batch: int, sequence: int
     """Korthikanti et al. 2022, appendix A: 72 B s l h^2 (1 + s / 6h + V / 12 l h)."""
     m = models.load(name)
     formula = 72 * batch * sequence * m.layers * m.hidden**2 * (1 + sequence / (6 * m.hidden) + m.vocabulary / (12 * m.layers * m.hidden))
-    assert m.training_flop(batch, sequence) == pytest.approx(formula, rel=1e-12)
+    assert training_flop(m, batch, sequence) == pytest.approx(formula, rel=1e-12)
 
 
 def test_kv_cache_of_a_token() -> None:
@@ -801,7 +802,7 @@ def test_every_kind_of_network_is_counted() -> None:
         found[name] = {key: answer(lambda key=key, m=m: getattr(m, key)) for key in of.split()} | {  # type: ignore[misc]
             "cache": [m.kv_bytes_per_token(2), m.kv_bytes_per_token(1, 4), m.kv_bytes_per_token(2, 2, windows=False)],
             "growing": [m.growing_bytes_per_token(2), m.growing_bytes_per_token(1, 4)],
-            "flop": [m.forward_flop_per_token(1009), m.flop_per_token(1009), m.flop_per_token(40009), m.training_flop(3, 1009)],
+            "flop": [forward_flop_per_token(m, 1009), m.flop_per_token(1009), m.flop_per_token(40009), training_flop(m, 3, 1009)],
             "trained": {
                 key: getattr(m.with_mtp(), key) for key in ("parameters", "dense_layers", "expert_layers", "attention_layers", "blocks")
             },

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from analysis.__main__ import main as command
 from analysis.errors import InputError
 from analysis.paths import DATA
+from analysis.studies.workloads.counted import forward_flop_per_token
 from analysis.studies.workloads.zoo import catalogue as zoo
 from analysis.studies.workloads.zoo import resnet as zoo_resnet
 from analysis.studies.workloads.zoo.programs import shape_of
@@ -119,7 +120,7 @@ def test_any_transformer_has_the_products_and_parameters_of_its_shape(scan: bool
     run = steps.forward_of(shape, scan, "none", jax.numpy.float32, False, zt.feed_forward)
     tokens = jax.ShapeDtypeStruct((2, 7), jax.numpy.int32)
     forward = jax.make_jaxpr(run)(zt.as_arguments(shapes, jax.numpy.float32), tokens).jaxpr
-    assert matmul_flop(forward) == 2 * 7 * shape.forward_flop_per_token(7)
+    assert matmul_flop(forward) == 2 * 7 * forward_flop_per_token(shape, 7)
 
 
 def test_attention_equals_the_definition() -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 
 import pandas as pd
 
+from analysis.studies.workloads.counted import gpt
 from analysis.workloads import models
 from analysis.workloads.models import Model
 
@@ -38,7 +39,7 @@ NETWORKS = {
     "bert_large": Network(models.load("bert-large"), "gelu", False, False),
     "gpt2_large": Network(models.load("gpt2-large"), "gelu_new", True, True),
     # Brown et al. 2020, table 2.1, read as 24 heads of 128 (it prints a width of 2,048 beside them)
-    "gpt3_xl": Network(models.gpt(3072, 24, 24, 50257, 2048), "gelu_new", True, True),
+    "gpt3_xl": Network(gpt(3072, 24, 24, 50257, 2048), "gelu_new", True, True),
     "gpt3_27": Network(models.load("gpt3-2.7b"), "gelu_new", True, True),
     "opt_13": Network(models.load("opt-1.3b"), "relu", False, True, scaled_queries=True, attention_dropout=False),
 }

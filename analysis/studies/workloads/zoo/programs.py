@@ -13,12 +13,13 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from analysis.errors import InputError
+from analysis.studies.workloads.counted import gpt
 from analysis.studies.workloads.zoo import blocks as zoo_blocks
 from analysis.studies.workloads.zoo import resnet as zoo_resnet
 from analysis.studies.workloads.zoo import transformer as zt
 from analysis.studies.workloads.zoo import transformer_steps as steps
 from analysis.workloads import models
-from analysis.workloads.models import Attention, Model, gpt
+from analysis.workloads.models import Attention, Model
 
 _HESPAS = "https://github.com/imec-int/hespas/blob/c45bb55/docs/tutorials/ispass_2026_workshop.rst"
 
