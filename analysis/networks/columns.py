@@ -14,19 +14,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.networks import codes as numbers
 from analysis.networks.cases import AWARE, LONGEST_DELAY_NS, MOST_BYTES, MOST_NPUS, MOST_SPLITS, RECORDED_AS, UNAWARE
 from analysis.networks.closed_forms import MOST_DIMENSIONS, CaseArrays
-from analysis.networks.codes import (
-    ALGORITHMS,
-    ALL_GATHER,
-    ALL_REDUCE,
-    ALL_TO_ALL,
-    COLLECTIVES,
-    DOUBLE_BINARY_TREE,
-    HALVING_DOUBLING,
-    RING,
-    TOPOLOGIES,
-)
 
 DIGITS = 17
 """Most of a whole number that is read here."""
@@ -81,14 +71,14 @@ def _number(text: str) -> float:
 
 def _algorithms(texts: Texts) -> tuple[Values, NDArray[np.bool_]]:
     windowed = [text.startswith("direct") and text[6:].isdigit() for text in texts]
-    values = [WINDOWED if window else ALGORITHMS.get(text, 0) for text, window in zip(texts, windowed, strict=True)]
-    return np.array(values, np.int64), np.array([w or text in ALGORITHMS for text, w in zip(texts, windowed, strict=True)], bool)
+    values = [WINDOWED if window else numbers.ALGORITHMS.get(text, 0) for text, window in zip(texts, windowed, strict=True)]
+    return np.array(values, np.int64), np.array([w or text in numbers.ALGORITHMS for text, w in zip(texts, windowed, strict=True)], bool)
 
 
 RATE = _real(math.ulp(0.0), float(np.finfo(float).max))
 ONE: dict[str, Read] = {
     "backend": _named({AWARE: 1, UNAWARE: 0}),
-    "collective": _named(COLLECTIVES),
+    "collective": _named(numbers.COLLECTIVES),
     "size_bytes": _whole(1, MOST_BYTES),
     "scheduling_policy": _named({"LIFO": 0, "FIFO": 1}),
     "preferred_dataset_splits": _whole(1, MOST_SPLITS),
@@ -100,7 +90,7 @@ ONE: dict[str, Read] = {
 }
 """Columns of one value a row, and how their texts are read."""
 MANY: dict[str, tuple[str, Read, float]] = {
-    "topology": ("+", _named(TOPOLOGIES), 0),
+    "topology": ("+", _named(numbers.TOPOLOGIES), 0),
     "npus_per_dim": ("x", _whole(1, MOST_NPUS), 1),
     "bandwidth_gib_per_s": ("x", RATE, 1),
     "latency_ns": ("x", _real(0.0, LONGEST_DELAY_NS), 0),
@@ -188,13 +178,13 @@ def _inside(
         good &= other == dimensions
     good &= (everyone >= 2) & (everyone <= MOST_NPUS)
     aware, collective = one["backend"] == 1, one["collective"]
-    good &= ~(aware & ((dimensions > 1) | ((many["topology"][:, 0] == RING) & (npus[:, 0] == 2))))
+    good &= ~(aware & ((dimensions > 1) | ((many["topology"][:, 0] == numbers.RING) & (npus[:, 0] == 2))))
     there = np.arange(MOST_DIMENSIONS) < dimensions[:, None]
-    tree, halving = (there & (algorithm == code) for code in (DOUBLE_BINARY_TREE, HALVING_DOUBLING))
+    tree, halving = (there & (algorithm == code) for code in (numbers.DOUBLE_BINARY_TREE, numbers.HALVING_DOUBLING))
     good &= ~((tree | halving) & (npus & (npus - 1) != 0)).any(axis=1)
-    good &= ~(tree.any(axis=1) & ((dimensions > 1) | (collective != ALL_REDUCE)))
-    good &= ~(halving.any(axis=1) & (collective == ALL_TO_ALL))
-    good &= ~((collective == ALL_GATHER) & (one["size_bytes"] < one["preferred_dataset_splits"]))
+    good &= ~(tree.any(axis=1) & ((dimensions > 1) | (collective != numbers.ALL_REDUCE)))
+    good &= ~(halving.any(axis=1) & (collective == numbers.ALL_TO_ALL))
+    good &= ~((collective == numbers.ALL_GATHER) & (one["size_bytes"] < one["preferred_dataset_splits"]))
     if "npus" in frame:
         codes, texts = _texts(frame, "npus", {})
         said, fine = _whole(1, MOST_NPUS)(texts)

@@ -18,17 +18,8 @@ import numpy as np
 from analysis.case_columns import Columns
 from analysis.documents import read_json, whole_number
 from analysis.errors import InputError, together
+from analysis.networks import codes
 from analysis.networks.cases import Network
-from analysis.networks.codes import (
-    COLLECTIVES,
-    NODE_BROADCAST,
-    NODE_COLLECTIVE,
-    NODE_COMPUTE,
-    NODE_CPU,
-    NODE_RECEIVE,
-    NODE_SEND,
-    NODE_SKIP,
-)
 from analysis.networks.event_simulation.records import TraceNodes
 from analysis.tables import read_csv
 from analysis.workloads.chakra.node import Node
@@ -198,14 +189,16 @@ def _compute(node: Node, network: Network, peak_tflops: float | None, refuse: Ca
         cure = "" if node.on_host else ", or a roofline (peak_TFLOPS of the network file, roofline-enabled of a system JSON)"
         refuse("duration_micros", f"has operations and no duration: expected one{cure}")
     if peak_tflops is None or node.on_host:
-        return Laid(NODE_CPU if node.on_host else NODE_COMPUTE, _given_ns(node))
+        return Laid(codes.NODE_CPU if node.on_host else codes.NODE_COMPUTE, _given_ns(node))
     if node.tensor_bytes and node.operations:
-        return Laid(NODE_COMPUTE, roofline_ns(node.operations, node.tensor_bytes, network.local_mem_bw_GBps * 1e9, peak_tflops * 1e12))
+        return Laid(
+            codes.NODE_COMPUTE, roofline_ns(node.operations, node.tensor_bytes, network.local_mem_bw_GBps * 1e9, peak_tflops * 1e12)
+        )
     if node.duration_us:
-        return Laid(NODE_COMPUTE, _given_ns(node))
+        return Laid(codes.NODE_COMPUTE, _given_ns(node))
     if node.tensor_bytes:
         refuse("num_ops", "expected operations above 0 for the roofline")
-    return Laid(NODE_SKIP, _given_ns(node))
+    return Laid(codes.NODE_SKIP, _given_ns(node))
 
 
 def _collective(
@@ -215,20 +208,20 @@ def _collective(
     if name == "broadcast":
         if not node.duration_us:
             refuse("duration_micros", "a broadcast takes the duration that the trace says, as in ASTRA-sim, and it says none")
-        return Laid(NODE_BROADCAST, _given_ns(node))
-    if name not in COLLECTIVES:
-        refuse("comm_type", f"expected one of {', '.join(c.upper() for c in COLLECTIVES)} or BROADCAST, got {node.comm_type!r}")
+        return Laid(codes.NODE_BROADCAST, _given_ns(node))
+    if name not in codes.COLLECTIVES:
+        refuse("comm_type", f"expected one of {', '.join(c.upper() for c in codes.COLLECTIVES)} or BROADCAST, got {node.comm_type!r}")
     if node.comm_bytes < 1:
         refuse("comm_size", "expected at least 1 byte")
     if node.group in ("", "0"):
-        return Laid(NODE_COLLECTIVE, _given_ns(node), COLLECTIVES[name])
+        return Laid(codes.NODE_COLLECTIVE, _given_ns(node), codes.COLLECTIVES[name])
     if node.group not in number:
         refuse("pg_name", f"group {node.group} is not among the groups {', '.join(number) or '(none given)'}")
     if node.rank not in groups[node.group]:
         refuse("pg_name", f"its rank is not in group {node.group}")
     if len(groups[node.group]) == 1:
         refuse("pg_name", f"group {node.group} has one rank: the tool waits for ever")
-    return Laid(NODE_COLLECTIVE, _given_ns(node), COLLECTIVES[name], number[node.group])
+    return Laid(codes.NODE_COLLECTIVE, _given_ns(node), codes.COLLECTIVES[name], number[node.group])
 
 
 def _message(node: Node, npus: int, refuse: Callable[[str, str], NoReturn]) -> Laid:
@@ -238,7 +231,7 @@ def _message(node: Node, npus: int, refuse: Callable[[str, str], NoReturn]) -> L
         refuse("comm_size", "expected at least 1 byte")
     if not 0 <= peer < npus or peer == node.rank:
         refuse("comm_dst" if sending else "comm_src", f"expected another rank of the {npus}, got {peer}")
-    return Laid(NODE_SEND if sending else NODE_RECEIVE, _given_ns(node), peer=peer)
+    return Laid(codes.NODE_SEND if sending else codes.NODE_RECEIVE, _given_ns(node), peer=peer)
 
 
 def work_of(
@@ -278,12 +271,12 @@ def work_of(
         if node.type == "COMP_NODE":
             laid[row] = _compute(node, network, peak_tflops, refuse)
         elif node.type in ("METADATA_NODE", "INVALID_NODE"):
-            laid[row] = Laid(NODE_SKIP, _given_ns(node))
+            laid[row] = Laid(codes.NODE_SKIP, _given_ns(node))
         elif node.type == "COMM_COLL_NODE":
             laid[row] = _collective(node, groups, number, refuse)
         elif node.type in ("COMM_SEND_NODE", "COMM_RECV_NODE"):
             laid[row] = _message(node, npus, refuse)
-            if laid[row][0] == NODE_SEND:
+            if laid[row][0] == codes.NODE_SEND:
                 pair[row] = row
                 sends.setdefault((node.rank, node.destination, node.tag, node.comm_bytes), []).append(row)
         else:
@@ -291,7 +284,7 @@ def work_of(
     kind, duration, collective, group, peer = (np.ascontiguousarray(column) for column in laid.T)
     size = np.array([node.comm_bytes for node in ordered], np.int64)
     for row, node in enumerate(ordered):
-        if kind[row] == NODE_RECEIVE:
+        if kind[row] == codes.NODE_RECEIVE:
             partners = sends.get((node.source, node.rank, node.tag, node.comm_bytes))
             if not partners:
                 message = f"node {node.node_id} of rank {node.rank} receives what rank {node.source} never sends"

@@ -13,30 +13,18 @@ from analysis.kernels import gpus
 from analysis.kernels.latency import Latency
 from analysis.kernels.physics import FRAMEWORKS
 from analysis.paths import DATA
+from analysis.serving.points import operators as op
 from analysis.serving.points.closed_loop import Tables
-from analysis.serving.points.operators import (
-    BATCH,
-    BEFORE,
-    CACHED,
-    GRIDS,
-    PARTS,
-    PROMPT,
-    SEQUENCES,
-    TOKENS,
-    USUAL,
-    Call,
-    Configuration,
-    Floats,
-    calls,
-)
 from analysis.tables import read_csv
+
+Floats = op.Floats
 
 
 @dataclass(frozen=True)
 class Key:
     """What a step table depends on."""
 
-    configuration: Configuration
+    configuration: op.Configuration
     device: str
 
 
@@ -59,7 +47,7 @@ class StepTable:
 
     def total(self, grid: str) -> Floats:
         """Seconds of all parts on a grid, in its shape."""
-        return np.asarray(self.seconds[grid].sum(axis=0).reshape(tuple(axis.size for axis in GRIDS[grid])))
+        return np.asarray(self.seconds[grid].sum(axis=0).reshape(tuple(axis.size for axis in op.GRIDS[grid])))
 
     @property
     def doubt(self) -> float:
@@ -79,9 +67,9 @@ class StepTable:
     def _doubts(self, parts: Any = None) -> Floats:
         """Each part's share of a step's doubt; of a decode step where no parts' seconds are given."""
         if not self.seconds:
-            return np.full(len(PARTS), np.nan)
+            return np.full(len(op.PARTS), np.nan)
         parts = on_grid(self, 32.0, 4096.0) if parts is None else parts
-        return np.asarray(parts * np.array([self.log_sd.get(part, 0.0) for part in PARTS]) / parts.sum())
+        return np.asarray(parts * np.array([self.log_sd.get(part, 0.0) for part in op.PARTS]) / parts.sum())
 
 
 REPLAYED = ("gemm", "moe")
@@ -133,9 +121,9 @@ def _answer(handles: list[Any], method: str, arrays: dict[str, Floats], options:
     return found
 
 
-def _evaluate(handles: list[Any], requests: list[tuple[int, Call]]) -> list[tuple[int, Call, Any, Any, str, str, str]]:
+def _evaluate(handles: list[Any], requests: list[tuple[int, op.Call]]) -> list[tuple[int, op.Call, Any, Any, str, str, str]]:
     """Kernel times of many calls; those of one method and one set of options go in one call of the library."""
-    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[tuple[int, Call]]] = defaultdict(list)
+    groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[tuple[int, op.Call]]] = defaultdict(list)
     for owner, call in requests:
         groups[call.method, call.options].append((owner, call))
     out = []
@@ -178,7 +166,7 @@ def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepT
         configurations = {i: keys[i].configuration for i in members}
         if hide != "none" or framework_handles[0].gpu.vendor != "NVIDIA":  # the router's times were measured
             configurations = {i: replace(one, router="bf16") for i, one in configurations.items()}
-        requests = [(i, call) for i in members for call in calls(configurations[i])]
+        requests = [(i, call) for i in members for call in op.calls(configurations[i])]
         collected: dict[int, list[Any]] = defaultdict(list)
         for row in _evaluate(framework_handles, requests):
             collected[row[0]].append(row)
@@ -188,14 +176,14 @@ def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepT
 
 
 def _table(rows: list[Any]) -> StepTable:
-    seconds = {grid: np.zeros((len(PARTS), int(np.prod([axis.size for axis in axes])))) for grid, axes in GRIDS.items()}
+    seconds = {grid: np.zeros((len(op.PARTS), int(np.prod([axis.size for axis in axes])))) for grid, axes in op.GRIDS.items()}
     doubt: dict[str, list[tuple[float, float]]] = defaultdict(list)
     reasons, sources, notes = set(), set(), set()
     for _, call, s, sd, status, source, note in rows:
         value = call.count * s * (1.0 if call.scale is None else call.scale)
-        seconds[call.grid][PARTS.index(call.part)] += value
+        seconds[call.grid][op.PARTS.index(call.part)] += value
         if np.isfinite(value).any():
-            usual = USUAL.get(call.grid, np.ones(value.size, bool))
+            usual = op.USUAL.get(call.grid, np.ones(value.size, bool))
             doubt[call.part].append((float(np.nanmedian(value[usual])), float(np.nanmedian(np.broadcast_to(sd, value.shape)[usual]))))
         if status:
             reasons.add(status)
@@ -204,7 +192,8 @@ def _table(rows: list[Any]) -> StepTable:
         if call.method != "memory_bound":  # one fit over all GPUs, which says nothing of this one
             sources.add(source)
     # Beyond the usual lengths the kernels' models are extrapolated: noise must not make a longer cache faster to read.
-    decode, last = seconds["decode"].reshape(len(PARTS), BATCH.size, CACHED.size), int(USUAL["decode"][: CACHED.size].sum()) - 1
+    decode = seconds["decode"].reshape(len(op.PARTS), op.BATCH.size, op.CACHED.size)
+    last = int(op.USUAL["decode"][: op.CACHED.size].sum()) - 1
     np.maximum.accumulate(decode[..., last:], axis=-1, out=decode[..., last:])
     log_sd = {part: sum(w * d for w, d in pairs) / max(1e-30, sum(w for w, _ in pairs)) for part, pairs in doubt.items()}
     return StepTable(seconds, log_sd, max(sources, default=""), "; ".join(sorted(reasons)), tuple(sorted(notes)))
@@ -212,13 +201,13 @@ def _table(rows: list[Any]) -> StepTable:
 
 def stack(tables: list[StepTable], scale: dict[str, float] | None = None) -> Tables:
     """The tables of many configurations for the compiled loop."""
-    factor = np.array([(scale or {}).get(part, 1.0) for part in PARTS])
+    factor = np.array([(scale or {}).get(part, 1.0) for part in op.PARTS])
 
     def block(grid: str) -> Floats:
-        shape = tuple(axis.size for axis in GRIDS[grid])
+        shape = tuple(axis.size for axis in op.GRIDS[grid])
         return np.stack([np.nan_to_num(np.tensordot(factor, table.seconds[grid], 1)).reshape(shape) for table in tables])
 
-    axes = [axis for axes in GRIDS.values() for axis in axes]
+    axes = [axis for axes in op.GRIDS.values() for axis in axes]
     return Tables(block("tokens"), block("sequences"), block("decode"), block("prefill"), *axes)
 
 
@@ -229,20 +218,19 @@ def on_grid(table: StepTable, batch: float, cached: float, checked: int = 1) -> 
         checked: tokens of each sequence in it, its own and those drafted (count).
     """
     tokens, sequences = table.seconds["tokens"], table.seconds["sequences"]
-    decode = table.seconds["decode"].reshape(len(PARTS), BATCH.size, CACHED.size)
-    at = min(max(int(np.searchsorted(BATCH, batch, side="right")) - 1, 0), BATCH.size - 2)  # the batches on both sides
-    out = np.empty(len(PARTS))
-    for k in range(len(PARTS)):
-        by_batch = [np.interp(cached, CACHED, decode[k, i]) for i in (at, at + 1)]
-        kernels = np.interp(batch, BATCH[at : at + 2], by_batch)
-        out[k] = np.interp(checked * batch, TOKENS, tokens[k]) + np.interp(checked * batch, SEQUENCES, sequences[k]) + kernels
+    decode = table.seconds["decode"].reshape(len(op.PARTS), op.BATCH.size, op.CACHED.size)
+    at = min(max(int(np.searchsorted(op.BATCH, batch, side="right")) - 1, 0), op.BATCH.size - 2)  # the batches on both sides
+    out = np.empty(len(op.PARTS))
+    for k in range(len(op.PARTS)):
+        by_batch = [np.interp(cached, op.CACHED, decode[k, i]) for i in (at, at + 1)]
+        kernels = np.interp(batch, op.BATCH[at : at + 2], by_batch)
+        out[k] = np.interp(checked * batch, op.TOKENS, tokens[k]) + np.interp(checked * batch, op.SEQUENCES, sequences[k]) + kernels
     return out
 
 
 def on_prompt(table: StepTable, tokens: float) -> np.ndarray:
     """Seconds of each of `PARTS` in a step of one prompt with nothing before it, shape (parts,)."""
-    prefill = table.seconds["prefill"].reshape(len(PARTS), PROMPT.size, BEFORE.size)[:, :, 0]
-    return np.array(
-        [np.interp(tokens, TOKENS, table.seconds["tokens"][k]) + table.seconds["sequences"][k][0] + np.interp(tokens, PROMPT, prefill[k])
-         for k in range(len(PARTS))]
-    )  # fmt: skip
+    prefill = table.seconds["prefill"].reshape(len(op.PARTS), op.PROMPT.size, op.BEFORE.size)[:, :, 0]
+    sequences = table.seconds["sequences"][:, 0]
+    rows = [np.interp(tokens, op.TOKENS, table.seconds["tokens"][k]) + sequences[k] for k in range(len(op.PARTS))]
+    return np.array([row + np.interp(tokens, op.PROMPT, prefill[k]) for k, row in enumerate(rows)])
