@@ -205,6 +205,26 @@ def _steps(content: bytes) -> str:
     return f"builtin.module(func.func({','.join(first)}),stablehlo-legalize-to-hlo,func.func({last}))"
 
 
+_TIDY = "canonicalize{region-simplify=disabled enable-patterns=none}"
+
+
+def _run(module: Any, made: Any, steps: str) -> bool:
+    with made:
+        try:
+            manager = passmanager.PassManager.parse(f"builtin.module({steps})")
+            manager.enable_verifier(False)
+            manager.run(module.operation)
+        except Exception as error:
+            _raise_for_memory(error)
+            return False
+        return True
+
+
+def tidy(module: Any, made: Any) -> bool:
+    """Drop repeated constants and what nothing reads, in place; whether it could be done."""
+    return _run(module, made, f"func.func({_TIDY})")
+
+
 def simplify(module: Any, made: Any, content: bytes) -> bool:
     """Run XLA's import steps on the module in place; whether they could be run. When not, the module is spoilt: parse it anew."""
     with made:

@@ -9,6 +9,7 @@ import zlib
 from typing import Any
 
 from analysis.workloads.hlo import bindings
+from analysis.workloads.hlo.settle import NeedsPasses
 from analysis.workloads.hlo.structure import NoProgram, TooLarge
 from analysis.workloads.hlo.walk import Walker
 
@@ -75,9 +76,18 @@ def _walk(module: Any, entry: str, content: bytes, made: Any) -> tuple[Any, list
         notes.append(
             "its results are compared with constants: counted as it is written, without XLA's import steps, which would work them out"
         )
-    elif not bindings.simplify(module, made, content):
-        module = bindings.parse(content, made)
-        notes.append("the steps that XLA runs before its own import cannot be run on it: counted as it is written")
+    else:
+        if bindings.tidy(module, made):
+            walker = Walker(module, settles=True)
+            try:
+                with made:
+                    walker.walk(entry)
+                return walker, notes
+            except NeedsPasses:
+                pass
+        if not bindings.simplify(module, made, content):
+            module = bindings.parse(content, made)
+            notes.append("the steps that XLA runs before its own import cannot be run on it: counted as it is written")
     walker = Walker(module)
     with made:
         walker.walk(entry)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from analysis.workloads.hlo.bindings import attribute, ir
+from analysis.workloads.hlo.bindings import ir
 from analysis.workloads.hlo.cost import moved
 from analysis.workloads.hlo.types import integers
 
@@ -28,7 +28,7 @@ def _inline(walker: Walker, body: Any, operands: list[Any], results: list[Any], 
     for argument, value in zip(body.arguments, operands, strict=False):
         walker.bind(argument, walker.source(value))
         walker.constants.bound[argument] = value
-    ended = walker.block(body, scope, trips)
+    ended = walker.body(body, scope, trips)
     for result, value in zip(results, ended, strict=False):
         walker.bind(result, walker.source(value))
 
@@ -135,23 +135,6 @@ def barrier(walker: Walker, operation: Any, name: str, operands: list[Any], resu
     alias(walker, operation, name, operands, results, scope, trips)
 
 
-def minus(walker: Walker, operation: Any, name: str, operands: list[Any], results: list[Any], scope: int, trips: int) -> bool:
-    """Whether a subtraction takes away zeros, which XLA drops."""
-    if isinstance(operands[1], ir.OpResult):
-        source = operands[1].owner.operation
-        if source.name.endswith(".constant"):
-            value = attribute(source, "value")
-            if (
-                isinstance(value, ir.DenseElementsAttr)
-                and value.is_splat
-                and str(value).split(":")[0] in ("dense<0.000000e+00> ", "dense<0> ")
-            ):
-                alias(walker, operation, name, operands, results, scope, trips)
-                walker.spared.append(walker.source(operands[1]))
-                return True
-    return False
-
-
 def pack(walker: Walker, operation: Any, name: str, operands: list[Any], results: list[Any], scope: int, trips: int) -> None:
     """A tuple."""
     walker.members[results[0]] = [walker.source(value) for value in operands]
@@ -183,7 +166,6 @@ def callee_of(operation: Any) -> str:
 
 HANDLERS: dict[str, Any] = {
     "return": END,
-    "subtract": minus,
     "call": call,
     "composite": call,
     "async_start": call,

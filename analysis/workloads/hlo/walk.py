@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 from analysis.workloads.graph import Tensor
-from analysis.workloads.hlo.bindings import attribute, attributes, ir
-from analysis.workloads.hlo.cost import Cost, Region, moved, simple_cost
+from analysis.workloads.hlo.bindings import Unread, attribute, attributes, ir
+from analysis.workloads.hlo.cost import TRANSCENDENTAL, Cost, Region, moved, simple_cost
 from analysis.workloads.hlo.loops import Constants
+from analysis.workloads.hlo.settle import ALIKE, RESHAPED, SUBTRACTED, SWAPPED, Made, NeedsPasses, Steps, is_zero, made_by, rule
 from analysis.workloads.hlo.structure import END, HANDLERS, LARGEST_GRAPH, NoProgram, TooLarge, callee_of
 from analysis.workloads.hlo.types import integers, mesh_sizes, tensor
 from analysis.workloads.hlo.work import Mesh, cost_of
@@ -34,16 +36,35 @@ _ATTRIBUTES = {
     "cross-replica-sum": ("replica_groups",),
 }  # fmt: skip
 _ATTRIBUTES["dynamic_conv"] = _ATTRIBUTES["convolution"]
+_KEEPS_TYPE = TRANSCENDENTAL | {
+    "add", "and", "ceil", "divide", "floor", "maximum", "minimum", "multiply", "negate", "not", "or", "remainder", "sign", "subtract",
+    "xor",
+}  # fmt: skip
 _ONLY_CHLO = {"acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "mulhi", "ragged_dot", "scan", "sinh", "topk"}
 _NO_CONVENTION = {"batch_norm_training", "batch_norm_inference", "batch_norm_grad"}  # XLA counts their bytes alone
+_FIRST_CONSTANT = 1 << 40  # places of constants before `Walker._place_constants` knows them
+_SETTLED = {None, END, *(HANDLERS[name] for name in ("call", "optimization_barrier", "mesh"))}
 _REGIONS = {"reduce", "reduce_window", "scatter", "select_and_scatter", "map", "sort", "all_reduce", "reduce_scatter"}
+
+
+class _Plans(dict[str, Any]):
+    """Plans by name, each made when it is first wanted: asking a dictionary twice takes longer."""
+
+    def __init__(self, make: Any) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, name: str) -> Any:
+        plan = self[name] = self.make(name)
+        return plan
 
 
 class Walker:
     """Records of one program; `record` is what the caller reads."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Any, settles: bool = False) -> None:
         self.module = module
+        self.settles = settles
         self.functions: dict[str, Any] = {}
         meshes: dict[str, Any] = {}
         for operation in module.body.operations:
@@ -54,23 +75,35 @@ class Walker:
                     self.functions[name] = inner
                 elif inner.name == "sdy.mesh":
                     meshes[name] = mesh_sizes(str(inner.attributes["mesh"]))
-        self.plans: dict[str, Any] = {}
+        self.plans = _Plans(self._plan)
         self.regions: dict[Any, Region] = {}
         # Values, types and attributes are told apart by the hashes of their addresses (64 bits): comparing the objects takes longer.
         self.types: dict[int, int] = {}
         self.tensors: list[list[Any]] = []
         self.shapes: list[Tensor] = []
-        self.work_of: dict[Any, int] = {}
+        # A value's kind is its type and what XLA's steps see of its maker; each list holds one entry a kind.
+        self.kinds: dict[tuple[int, Made | None], int] = {}
+        self.makers: list[Made | None] = []
+        self.type_of_kind: list[int] = []
+        self.is_static: list[bool] = []
+        self.is_splat: list[bool] = []
+        self.constants_of: list[tuple[int, dict[int, tuple[int, bool]]]] = []
+        self.open: list[dict[int, tuple[int, bool]]] = []
+        self.work_of: dict[str, int] = {}
         self.works: list[dict[str, Any]] = []
         self.costs: list[tuple[float, float]] = []
         self.operator_work: list[int] = []
         self.operator_scope: list[int] = []
         self.operator_operands: list[list[int]] = []
         self.scopes: list[tuple[str, int, int, bool]] = []
-        self.made: dict[int, tuple[int, int]] = {}  # value -> (what made it, type)
+        self.made: dict[int, tuple[int, int]] = {}  # value -> (what made it, kind)
         self.members: dict[Any, list[int]] = {}
         self.calls: list[str] = []
         self.inlined = 0
+        self.reshapes: dict[tuple[int, int], tuple[int, int]] = {}  # types taken and made -> work and kind
+        self.manager: Any = None  # runs XLA's steps on single operators
+        self.constant_places = itertools.count(_FIRST_CONSTANT)
+        self.reshaped: dict[int, tuple[int, int]] = {}  # reshape -> what made its operand, and of which kind
         self.spared: list[int] = []  # constants that an operation dropped here no longer reads
         self.constants = Constants(self.functions)
         self.notes: dict[str, None] = {}
@@ -104,6 +137,8 @@ class Walker:
 
     def walk(self, entry: str) -> None:
         """Record the program that begins with function `entry`."""
+        if self.settles and any(len(function.regions[0].blocks) > 1 for function in self.functions.values()):
+            raise NeedsPasses
         function = self.functions[entry]
         body = function.regions[0].blocks[0]
         if len(function.regions[0].blocks) > 1:
@@ -113,9 +148,11 @@ class Walker:
         self.arguments = [self.type_of(argument.type) for argument in body.arguments]
         self.scopes.append(("main", -1, 1, True))
         self.calls.append(entry)
-        ended = self.block(body, 0, 1)
+        ended = self.body(body, 0, 1)
         self.results = [self.type_of(value.type) for value in ended]
         self.result_operators = [self.source(value) for value in ended]
+        if self.settles:
+            self._place_constants()
 
         read = {source for sources in self.operator_operands for source in sources} if self.spared else set()
         for place in {*self.spared} - read - {*self.result_operators}:
@@ -174,56 +211,62 @@ class Walker:
 
     def bind(self, value: Any, source: int) -> None:
         """Say which operator made a value."""
-        kind = value.type
-        self.type_of(kind)
-        self.made[hash(value)] = source, hash(kind)
+        self.made[hash(value)] = source, self.kind_of(value.type)
+
+    def body(self, block: Any, scope: int, trips: int) -> list[Any]:
+        """Record the operators of a function's block, whose constants are its own."""
+        constants: dict[int, tuple[int, bool]] = {}
+        self.constants_of.append((len(self.operator_work), constants))
+        self.open.append(constants)
+        ended = self.block(block, scope, trips)
+        self.open.pop()
+        return ended
 
     def block(self, block: Any, scope: int, trips: int) -> list[Any]:
         """Record the operators of a block; the values that it ends with."""
-        made, plans = self.made, self.plans
+        made, plans, types, is_static, is_splat = self.made, self.plans, self.types, self.is_static, self.is_splat
         add_work, add_scope, add_operands = self.operator_work.append, self.operator_scope.append, self.operator_operands.append
         place = len(self.operator_work)
-        made_by, record_of = made.__getitem__, self.work_of.get
-        key: tuple[Any, ...]  # what tells works apart: the name, the types made and taken, the attributes that count
+        made_by = made.__getitem__
+        key: Any  # what tells operators of a name apart: kinds of what they take, types that they make, the attributes that count
         for view in block.operations:
             operation = view.operation
             full = operation.name
-            handler, wanted, applies = plans[full] if full in plans else self._plan(full)
+            handler, known, keeps_type, wanted, applies, alike = plans[full]
             if handler is not None:
                 operands = [*operation.operands]
                 if handler is END:
                     self.table(full.replace("mhlo", "stablehlo"), operands, scope)
                     return operands
-                name = full.partition(".")[2]
-                if handler(self, operation, name, operands, [*operation.results], scope, trips) is not False:
-                    place = len(self.operator_work)
-                    continue
+                handler(self, operation, full.partition(".")[2], operands, [*operation.results], scope, trips)
+                place = len(self.operator_work)
+                continue
             values = operation.operands
             count = len(values)
             try:
                 if count == 2:  # by index, which is faster than to iterate
-                    taken = [made_by(hash(values[0])), made_by(hash(values[1]))]
-                else:
-                    taken = [made_by(hash(values[0]))] if count == 1 else [*map(made_by, map(hash, values))]
-            except KeyError:
-                taken = [made.get(hash(value), (-1, hash(value.type))) for value in values]
-            results = operation.results
-            single = len(results) == 1
-            if single:
-                result = results[0]
-                output = hash(result.type)
-                if count == 2:
-                    (first, first_kind), (second, second_kind) = taken
-                    sources, key = [first, second], (full, output, first_kind, second_kind)
+                    (first, kind), (second, second_kind) = made_by(hash(values[0])), made_by(hash(values[1]))
+                    sources, key = [first, second], (kind, second_kind)
                 elif count == 1:
-                    ((first, first_kind),) = taken
-                    sources, key = [first], (full, output, first_kind)
+                    first, kind = made_by(hash(values[0]))
+                    sources, key = [first], (kind,)
                 else:
-                    sources, key = [source for source, _ in taken], (full, output, *[kind for _, kind in taken])
+                    taken = [*map(made_by, map(hash, values))]
+                    sources, key = [source for source, _ in taken], tuple([kind for _, kind in taken])
+            except KeyError:
+                taken = [made.get(hash(value)) or (-1, self.kind_of(value.type)) for value in values]
+                sources, key = [source for source, _ in taken], tuple([kind for _, kind in taken])
+            kinds = key
+            try:
+                result = operation.result
+            except ValueError:  # none, or several
+                result = None
+                key = (kinds, *[self.type_of(value.type) for value in operation.results])
             else:
-                sources = [source for source, _ in taken]
-                key = (full, *[kind for _, kind in taken], None, *[hash(value.type) for value in results])
-            if wanted is not None:
+                if not (keeps_type and is_static[kinds[0]]):  # else the types taken tell the type made
+                    output = types.get(hash(result.type))
+                    key = (*kinds, self.type_of(result.type) if output is None else output)
+            if wanted is not None and not (count == 1 and is_splat[kind]):
                 try:
                     key = (key, *map(hash, map(operation.attributes.get, wanted)))
                 except TypeError:
@@ -232,31 +275,170 @@ class Walker:
             if applies:
                 applied = tuple([self._region(region) for region in operation.regions])
                 key = (key, applied)
-            work = record_of(key)
-            if work is None:
-                work = self.work_of[key] = self._work(operation, applied)
+            if alike:
+                key = (key, sources[-1] == sources[-2])
+            found = known.get(key)
+            if found is None:
+                found = known[key] = self._settled(operation, full, kinds, key, applied, alike and sources[-1] == sources[-2])
+            work, kind, change = found
+            if change is not None:
+                if type(change) is int:
+                    made[hash(result)] = self._constant(change, not count), change
+                    continue
+                if change is not SWAPPED:
+                    made[hash(result)] = self._changed(change, sources, kinds, kind, scope)
+                    place = len(self.operator_work)
+                    continue
+                sources.reverse()
             add_work(work)
             add_scope(scope)
             add_operands(sources)
-            if single:
-                made[hash(result)] = place, output
+            if result is not None:
+                made[hash(result)] = place, kind
             else:
-                for value in results:
+                for value in operation.results:
                     self.bind(value, place)
             place += 1
         if place > LARGEST_GRAPH:
             raise TooLarge(f"has more than {LARGEST_GRAPH:,} operators once its calls are taken apart")
         return []
 
-    def _plan(self, full: str) -> tuple[Any, tuple[str, ...] | None, bool]:
-        """How operators of a name are read: who takes them apart, attributes that count, whether they apply a function."""
+    def _plan(self, full: str) -> tuple[Any, dict[Any, Any], bool, tuple[str, ...] | None, bool, bool]:
+        """How operators of a name are read: who takes them apart, those known, whether their result has their operands' type, attributes
+        that count, whether they apply a function, whether equal operands matter."""
         dialect, _, name = full.partition(".")
+        handler, wanted, applies, alike = None, None, False, False
         if dialect in _STRUCTURE:
-            plan = (HANDLERS.get(name), _ATTRIBUTES.get(name), name in _REGIONS)
-        else:
-            plan = (HANDLERS["mesh"] if dialect == "check" else None, None, False)
-        self.plans[full] = plan
-        return plan
+            handler, wanted, applies = HANDLERS.get(name), _ATTRIBUTES.get(name), name in _REGIONS
+            alike = self.settles and name in ALIKE
+        elif dialect == "check":
+            handler = HANDLERS["mesh"]
+        if self.settles and (handler not in _SETTLED or dialect not in ("stablehlo", "func", "builtin")):
+            raise NeedsPasses
+        return handler, {}, dialect in _STRUCTURE and name in _KEEPS_TYPE, wanted, applies, alike
+
+    def _settled(self, operation: Any, full: str, kinds: tuple[int, ...], key: Any, applied: tuple[Region, ...], alike: bool) -> Any:
+        """Work of an operator, the kind of its only result, and what XLA's import steps change about it (see `settle.rule`)."""
+        outputs = [self.type_of(value.type) for value in operation.results]
+        name = full.partition(".")[2]
+        value = attribute(operation, "value") if name == "constant" else None
+        change = None
+        if self.settles:
+            if not outputs or isinstance(value, Unread):
+                raise NeedsPasses
+            change = self.constant_kind(value) if name == "constant" else rule(self, operation, name, kinds, outputs[0], alike)
+        if change is None and name == "subtract" and is_zero(self.makers[kinds[1]]):
+            change = SUBTRACTED
+        if isinstance(change, (int, Steps)) or change is RESHAPED:
+            return 0, outputs[0], change
+        work = self._work(operation, applied)
+        maker = made_by(name, value, self._shapes(kinds), [self.makers[kind] for kind in kinds]) if change is not SUBTRACTED else None
+        return work, self._kind(outputs[0], maker) if len(outputs) == 1 else 0, change
+
+    def work_and_kind(self, operation: Any, kinds: tuple[int, ...]) -> tuple[int, int]:
+        """Work and kind of an operator that XLA's steps made of another."""
+        name = operation.name.partition(".")[2]
+        applied = tuple([self._region(region) for region in operation.regions]) if name in _REGIONS else ()
+        maker = made_by(name, None, self._shapes(kinds), [self.makers[kind] for kind in kinds])
+        return self._work(operation, applied), self._kind(self.type_of(operation.result.type), maker)
+
+    def _shapes(self, kinds: tuple[int, ...]) -> list[Tensor]:
+        return [self.shapes[self.type_of_kind[kind]] for kind in kinds]
+
+    def constant_kind(self, value: Any) -> int:
+        """Kind of the constants of a value."""
+        return self._kind(self.type_of(value.type), made_by("constant", value, [], []))
+
+    def kind_of(self, kind: Any) -> int:
+        """Kind of a value of which only the type is known."""
+        return self._kind(self.type_of(kind), None)
+
+    def _kind(self, output: int, maker: Made | None) -> int:
+        kind = self.kinds.get((output, maker))
+        if kind is None:
+            kind = self.kinds[output, maker] = len(self.makers)
+            self.makers.append(maker)
+            self.type_of_kind.append(output)
+            shape = self.shapes[output]
+            self.is_splat.append(self.settles and maker is not None and bool(maker.text))
+            self.is_static.append(not shape.is_dynamic and shape.dtype[0] in "bfiu")
+        return kind
+
+    def _changed(self, change: Any, sources: list[int], kinds: tuple[int, ...], output: int, scope: int) -> tuple[int, int]:
+        """Record what XLA's steps put in an operator's place; what stands for its result."""
+        if change is RESHAPED:
+            return self._reshaped(sources[0], kinds[0], output, scope)
+        if change is SUBTRACTED:
+            self.spared.append(sources[1])
+            return sources[0], self._kind(self.type_of_kind[kinds[0]], None)
+        found = {("operand", place): (source, kind) for place, (source, kind) in enumerate(zip(sources, kinds, strict=True))}
+        for place, (work, kind, operands) in enumerate(change.steps):
+            found["step", place] = len(self.operator_work), kind
+            self.operator_work.append(work)
+            self.operator_scope.append(scope)
+            self.operator_operands.append(
+                [self._constant(each[1], False) if each[0] == "constant" else found[each][0] for each in operands]
+            )
+        return found[change.result]
+
+    def _reshaped(self, source: int, kind: int, output: int, scope: int) -> tuple[int, int]:
+        """Record a reshape, which XLA's steps join with the one that made its operand."""
+        source, kind = self.reshaped.get(source, (source, kind))
+        if self.type_of_kind[kind] == output:
+            return source, kind
+        types = self.type_of_kind[kind], output
+        if types not in self.reshapes:
+            cost = simple_cost("reshape", [self.shapes[types[0]]], [self.shapes[output]], ())
+            assert cost is not None
+            work = self._record({"name": "stablehlo.reshape"}, [types[0]], [output], cost, None)
+            self.reshapes[types] = work, self._kind(output, Made("reshape"))
+        work, made = self.reshapes[types]
+        place = len(self.operator_work)
+        self.operator_work.append(work)
+        self.operator_scope.append(scope)
+        self.operator_operands.append([source])
+        self.reshaped[place] = source, kind
+        return place, made
+
+    def _constant(self, kind: int, written: bool) -> int:
+        """Place of a constant among those of the function that is being read, which XLA's steps put first; `placed` numbers them."""
+        constants = self.open[-1]
+        if kind not in constants:
+            constants[kind] = next(self.constant_places), written
+        return constants[kind][0]
+
+    def _place_constants(self) -> None:
+        """Put constants that are read first in their function (those that XLA's steps made, then those written); drop unread reshapes."""
+        read = {*itertools.chain.from_iterable(self.operator_operands), *self.result_operators, *self.spared}
+        dropped = self.reshaped.keys() - read
+        place_of = {-1 - place: -1 - place for place in range(1 + len(self.arguments))}
+        works: list[int] = []
+        operands: list[list[int]] = []
+        before = 0
+        for start, constants in [*self.constants_of, (len(self.operator_work), {})]:
+            kept = [*range(before, start)] if not dropped else [place for place in range(before, start) if place not in dropped]
+            place_of |= zip(kept, range(len(works), len(works) + len(kept)), strict=True)
+            works += [self.operator_work[place] for place in kept] if dropped else self.operator_work[before:start]
+            operands += [self.operator_operands[place] for place in kept] if dropped else self.operator_operands[before:start]
+            made = [(kind, place) for kind, (place, written) in reversed(constants.items()) if not written]
+            for kind, place in [*made, *((kind, place) for kind, (place, written) in constants.items() if written)]:
+                if place in read:
+                    place_of[place] = len(works)
+                    works.append(self._constant_work(kind))
+                    operands.append([])
+            before = start
+        places = place_of.__getitem__
+        self.operator_work, self.operator_operands = works, [[*map(places, sources)] for sources in operands]
+        self.operator_scope = [0] * len(works)
+        self.result_operators = [*map(places, self.result_operators)]
+        self.spared = [*map(places, self.spared)]
+
+    def _constant_work(self, kind: int) -> int:
+        output = self.type_of_kind[kind]
+        value, tensor = self.makers[kind].value, self.shapes[output]  # type: ignore[union-attr]
+        cost = cost_of({"value": value}, "constant", [], [tensor], (), {}, self.mesh)
+        assert cost is not None
+        return self._record({"name": "stablehlo.constant"}, [], [output], cost, None)
 
     def _work(self, operation: Any, applied: tuple[Region, ...]) -> int:
         """Make the record of an operator on these shapes, with its cost."""
@@ -286,13 +468,19 @@ class Walker:
             cost = Cost(cost.op_class, 0, cost.bytes)
             record.pop("matmul", None)
             record.pop("convolution", None)
+        return self._record(record, inputs, outputs, cost, unknown)
+
+    def _record(self, record: dict[str, Any], inputs: list[int], outputs: list[int], cost: Cost, unknown: str | None) -> int:
+        """Place of a work among `works`, where it is put if there is none like it."""
         record |= {
             "inputs": inputs, "outputs": outputs, "class": cost.op_class, "flops": cost.flops, "bytes": cost.bytes,
             "transcendentals": cost.transcendentals, "unknown": unknown,
         }  # fmt: skip
-        self.works.append(record)
-        self.costs.append((cost.flops, cost.bytes))
-        return len(self.works) - 1
+        place = self.work_of.setdefault(repr(record), len(self.works))
+        if place == len(self.works):
+            self.works.append(record)
+            self.costs.append((cost.flops, cost.bytes))
+        return place
 
     def _region(self, region: Any) -> Region:
         """Operations of one run of a function that an operator applies to elements."""
@@ -338,12 +526,8 @@ class Walker:
     def add(self, record: dict[str, Any], operands: list[Any], results: list[Any], scope: int) -> None:
         """One operation of a scope; equal ones share their work."""
         inputs, outputs = [self.type_of(value.type) for value in operands], [self.type_of(value.type) for value in results]
-        key = (record["name"], record["unknown"], record["bytes"], *inputs, None, *outputs)
-        work = self.work_of.get(key)
-        if work is None:
-            work = self.work_of[key] = len(self.works)
-            self.works.append({**record, "inputs": inputs, "outputs": outputs, "flops": 0, "transcendentals": 0})
-            self.costs.append((0, record["bytes"]))
+        cost = Cost(record["class"], 0, record["bytes"])
+        work = self._record({"name": record["name"]}, inputs, outputs, cost, record["unknown"])
         for value in results:
             self.bind(value, len(self.operator_work))
         self.operator_work.append(work)
