@@ -114,9 +114,6 @@ RETIRED_OPTIONS = {
     "core --per-instruction": "its cycles are in Python: analysis.cores.timing",
     "hlo --fidelity loopnest": "--fidelity systolic counts a spatial array; loopnest FILE.yaml evaluates one layer's mapping",
     "measure --devices": "every runtime there is takes part: JAX and NumPy on one and two threads",
-    "measure --cores": "the last cores are used; taskset chooses among others",
-    "measure --stride": "--suite quick takes a few shapes of each kind",
-    "measure --only": "operators alone are measured",
     "trials --bisect": "what was found is in the notebook mtap_trials",
 }
 """Options, or values of one, of earlier editions -> what does their work now."""
@@ -267,18 +264,30 @@ def _by_our_names(app: object, arguments: list[str]) -> list[str]:
     """Arguments, with options by any name of `vocabulary.NAMES` called as the command calls them."""
     from typer.main import get_command
 
+    from analysis.errors import InputError
     from analysis.vocabulary import ALSO, read_as
 
     found: Any = get_command(app)  # type: ignore[arg-type]
     command = getattr(found, "commands", {}).get(arguments[0], found) if arguments else found
     known = {option[2:].replace("-", "_") for param in command.params for option in param.opts if option.startswith("--")}
-    called = []
-    for word in arguments:
+    single = {
+        option for param in command.params if getattr(param, "is_flag", None) is False and not param.multiple for option in param.opts
+    }
+    called: list[str] = []
+    first: dict[str, tuple[str, str]] = {}
+    for at, word in enumerate(arguments):
         option, equals, value = word.partition("=")
         name = option[2:].replace("-", "_")
         if option.startswith("--") and name not in known and (meant := read_as(name, known, ALSO)):
             option = f"--{meant.replace('_', '-')}"
         called.append(option + equals + value)
+        if option in single:
+            value = value if equals else "".join(arguments[at + 1 : at + 2])
+            before, earlier = first.setdefault(option, (word.partition("=")[0], value))
+            if value != earlier:
+                raise InputError(f"{value!r}, and {before} {earlier!r}: one quantity is given twice", key=word.partition("=")[0])
+            if value.strip().lower() in ("nan", "+nan", "-nan"):
+                raise InputError("is no number (nan)", key=word.partition("=")[0])
     return called
 
 

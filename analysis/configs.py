@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, dataclass_transform, get_args
@@ -130,6 +131,10 @@ def read_yaml(path: str | Path, model: type[Model]) -> Model:
     content, node = read_yaml_text(path)
     if not isinstance(content, dict):
         raise InputError("expected a mapping of keys to values", path=path, line=1)
+    for location, word in _words_for_numbers(content, [model]):
+        key = ".".join(map(str, location))
+        said = f"expected a number, got {'yes or true' if word else 'no or false'}"
+        raise InputError(said, path=path, line=_line_of(node, location), key=key)
     try:
         return model.model_validate(content)
     except ValidationError as error:
@@ -178,8 +183,29 @@ def _told(one: Any, node: yaml.Node | None, model: type | None = None) -> tuple[
         own = str(location[-1])
         near = [key for key in known if len(own) > 2 and key.startswith(own)] or get_close_matches(own, known, 1, 0.65)
         message = "unknown key" + (f", did you mean {near[0]}?" if near else f", expected one of {' '.join(known)}" if known else "")
+    elif kind in ("model_type", "dataclass_type", "dict_type", "model_attributes_type"):
+        message = f"expected a mapping of keys to values (got {shown(repr(one['input']), LONGEST_VALUE)})"
     elif kind == "missing":
         message = "required key is missing"
     elif "input" in one and not isinstance(one["input"], (dict, list)):
         message = f"{message} (got {shown(repr(one['input']), LONGEST_VALUE)})"
-    return _line_of(node, location), ".".join(str(step) for step in location if not str(step).startswith("function-")), message
+    key = ".".join(str(step) for step in location if not str(step).startswith("function-") and step not in ("str", "int", "float"))
+    return _line_of(node, location), key, message
+
+
+def _words_for_numbers(content: Any, kinds: list[Any], at: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], bool]]:
+    """Where a mapping has yes or no, on or off (YAML's booleans) for a number, which pydantic would take for 1 and 0."""
+    for key, value in content.items():
+        field = read_as(key, [name for kind in kinds for name in _fields(kind)]) if isinstance(key, str) else None
+        annotations = [known[one].annotation for known in map(_fields, kinds) for one in {key, field} & set(known)]
+        leaves = {leaf for annotation in annotations for leaf in _leaves(annotation)}
+        for place, one in enumerate(value) if isinstance(value, list) else [("", value)]:
+            here = (*at, key, place) if isinstance(value, list) else (*at, key)
+            if isinstance(one, bool) and leaves & {int, float} and not leaves & {bool, Any}:
+                yield here, one
+            elif isinstance(one, dict):
+                yield from _words_for_numbers(one, [kind for annotation in annotations for kind in _models(annotation)], here)
+
+
+def _leaves(annotation: Any) -> list[Any]:
+    return [leaf for part in get_args(annotation) for leaf in _leaves(part)] if get_args(annotation) else [annotation]

@@ -174,8 +174,8 @@ def read_csv(path: str | Path, required: Sequence[str] = (), **options: Any) -> 
         raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
     except pd.errors.EmptyDataError:
         raise InputError(f"is empty; expected a header with {', '.join(required) or 'column names'}", path=path, line=1) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"is not UTF-8 text (byte {error.start})", path=path) from None
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 text", path=path) from None
     except (pd.errors.ParserError, pd.errors.ParserWarning, OverflowError, RecursionError, ValueError) as error:
         told = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"is not a CSV table: {told}", path=path) from None

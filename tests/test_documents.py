@@ -120,3 +120,37 @@ def test_json_of_a_size_that_is_read(tmp_path: Path) -> None:
 def test_control_characters_are_escaped_and_long_cells_cut() -> None:
     error = InputError(f"expected a number (got {'x' * 70_000!r})", path="a\nb", key="k\x1b[31m\n\u202e")
     assert str(error).isprintable() and len(str(error)) < 400 and "\\x1b[31m\\n\\u202e" in str(error)
+
+
+class _Inner(Strict):
+    shares: tuple[float, ...] = ()
+    used: bool = False
+    label: str = ""
+
+
+class _Outer(Strict):
+    count: int = 1
+    least: float | None = None
+    inner: _Inner = _Inner()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("count: yes", ":1: count: expected a number, got yes or true"),
+        ("least: no", ":1: least: expected a number, got no or false"),
+        ("count: 2\ninner:\n  shares: [1, on]", ":3: inner.shares.1: expected a number, got yes or true"),
+        ("inner: 3", ":1: inner: expected a mapping of keys to values (got 3)"),
+    ],
+)
+def test_yes_and_no_are_no_numbers(tmp_path: Path, text: str, told: str) -> None:
+    """YAML reads yes, no, on and off as booleans, which pydantic would take for 1 and 0."""
+    (tmp_path / "a.yaml").write_text(text)
+    with pytest.raises(InputError) as error:
+        read_yaml(tmp_path / "a.yaml", _Outer)
+    assert str(error.value).endswith(told)
+
+
+def test_yes_is_read_where_it_may_stand(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("inner: {used: yes, shares: [1, 2.5]}\nleast: null\n")
+    assert read_yaml(tmp_path / "a.yaml", _Outer).inner.used is True

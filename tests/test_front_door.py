@@ -74,6 +74,32 @@ def test_a_retired_option_says_what_does_its_work_now(capsys: pytest.CaptureFixt
     assert said.startswith("error: --") and "earlier edition" in said and now in said and said.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("--gpus 8 --tensor-parallel 4", "--tensor-parallel: '4', and --gpus '8': one quantity is given twice"),
+        ("--isl 1024 --input-tokens 2048", "--input-tokens: '2048', and --isl '1024'"),
+        ("--device=h200", "--device: 'h200', and --device 'h100'"),
+        ("--memory-utilization nan", "--memory-utilization: is no number (nan)"),
+        ("--memory-utilization=NaN", "--memory-utilization: is no number (nan)"),
+    ],
+)
+def test_a_quantity_given_twice_or_as_nan_is_refused(capsys: pytest.CaptureFixture[str], typed: str, told: str) -> None:
+    """The last of two, or the default in the place of nan, would answer another question than was asked."""
+    assert main(["predict", "one", "--model", "llama-3.1-8b", "--device", "h100", *typed.split()]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {told}")
+
+
+def test_an_option_given_twice_alike_or_one_of_many_is_read(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    asked = ["predict", "one", "--model", "llama-3.1-8b", "--device", "h100"]
+    assert main([*asked, "--tp", "4", "--gpus", "4"]) == 0
+    assert (
+        main(["serve", "sweep", str(EXAMPLES / "serve" / "simulate.yaml"), "--rate", "1", "--rate", "2", "--out", str(tmp_path / "r.csv")])
+        == 0
+    )
+    assert "4 GPUs" in capsys.readouterr().out
+
+
 def test_no_retired_option_is_one_that_there_is() -> None:
     """A name that comes back leaves the table; what the table says is done instead is there."""
     for old in RETIRED_OPTIONS:

@@ -58,6 +58,8 @@ def parse_case(row: Mapping[Any, str], *, path: str | Path | None = None, line: 
     def one(key: str, kind: type) -> float:
         return _number(row[key], kind, key, path, line)
 
+    row = {key: text.strip() for key, text in row.items()}
+    row = {key: text.strip() for key, text in row.items()}
     network = Network(
         backend=row["backend"],
         topology=tuple(row["topology"].split("+")),

@@ -51,7 +51,8 @@ class Config:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_COUNT:
-            raise InputError(f"expected a count, got {shown(repr(value), 80)}", path=self.path, key=keys[0])
+            given = next((key for key in keys if self.raw.get(key) is not None), keys[0])
+            raise InputError(f"expected a count, got {shown(repr(value), 80)}", path=self.path, key=given)
         return value
 
     def flag(self, *keys: str, default: bool = False) -> bool:
@@ -60,8 +61,10 @@ class Config:
 
     def part(self, key: str) -> Config:
         """A mapping inside; empty where there is none."""
-        inner = self.raw.get(key)
-        return Config(inner if isinstance(inner, dict) else {}, self.path)
+        inner = self.raw.get(key) or {}
+        if not isinstance(inner, dict):
+            raise InputError(f"expected a mapping, got {shown(repr(inner), 80)}", path=self.path, key=key)
+        return Config(inner, self.path)
 
     def names(self, *keys: str) -> list[str]:
         """A list of words, or a text's letters; empty where there is none."""
@@ -94,11 +97,16 @@ class Config:
         return InputError(f"layers of this kind are not modelled: {kind}", path=self.path, key=self.kind or "model_type")
 
 
+WIDTHS = ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "ffn_hidden")
+
+
 def _decoder(c: Config, tied: bool = False, attention: Facts | None = None, **traits: Any) -> Facts:
     """A decoder of the usual keys; `attention` and other traits are what its family adds."""
     hidden, heads = c.hidden, c.count("num_attention_heads", "n_head", "n_heads")
     head = c.get("head_dim", "kv_channels", "attention_head_dim", "attention_head_size")
     own: Facts = {"heads": heads, "kv_heads": c.count("num_key_value_heads", "num_kv_heads", "n_head_kv", default=heads) or heads}
+    if 0 < len(c.names("layer_types")) < c.layers:
+        raise InputError(f"names {len(c.names('layer_types'))} of {c.layers} layers", path=c.path, key="layer_types")
     if not heads or heads % own["kv_heads"]:
         raise InputError(f"{heads} heads over {own['kv_heads']} of keys and values", path=c.path, key="num_attention_heads")
     if head is not None:
@@ -108,10 +116,9 @@ def _decoder(c: Config, tied: bool = False, attention: Facts | None = None, **tr
     return {
         "hidden": hidden,
         "layers": c.layers,
-        "vocabulary": c.count("padded_vocab_size", "vocab_size"),
+        "vocabulary": c.count(*("padded_vocab_size", "vocab_size") if c.get("padded_vocab_size") else ("vocab_size",)),
         "context": _context(c),
-        "dense_width": c.count("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "ffn_hidden", default=4 * hidden)
-        or 4 * hidden,
+        "dense_width": c.count(*WIDTHS, default=4 * hidden) or 4 * hidden,
         "tied": c.flag("tie_word_embeddings", default=tied),
         "attention": {**own, **(attention or {})},
         **traits,
@@ -306,6 +313,8 @@ class Family(Strict):
         if self.experts is not None:
             experts = _experts(c, **{name: _choice(c, value) for name, value in self.experts.items()})
             found |= _sparse_layers(c, experts) if self.sparse else experts
+        if traits.get("gated") is not False and not self.width and "experts" not in found and c.get(*WIDTHS) is None:
+            c.count("intermediate_size")  # four hidden sizes are usual of feed-forwards without a gate alone
         return found | (_mtp(c) if self.mtp else {})
 
     def _windows(self, c: Config) -> Facts:

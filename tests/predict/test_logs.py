@@ -69,6 +69,39 @@ def test_nccl_tests_in_place() -> None:
     assert (first["device"], first["gpus"], first["nodes"], first["collective"]) == ("A100-SXM4-40GB", "8", "1", "all_reduce")
 
 
+@pytest.mark.parametrize("prefix", ["[1,0]<stdout>:", "[default0]:", "[default0]:[rank0]:", "0: ", "[titan] ", "[2026-11-26 10:00:00] "])
+@pytest.mark.parametrize("name", ["torchtitan.log", "mlperf.log", "nccl_tests.txt"])
+def test_what_launchers_put_before_a_line_changes_nothing(tmp_path: Path, name: str, prefix: str) -> None:
+    """torchrun, mpirun and srun label each rank's lines; a bracket does not make a file JSON."""
+    if name == "nccl_tests.txt" and prefix in ("[default0]:[rank0]:", "[titan] ", "[2026-11-26 10:00:00] "):
+        pytest.skip("nccl-tests runs under mpirun or srun")
+    plain = (LOGS / name).read_text()
+    (tmp_path / "a.log").write_text("".join(prefix + line for line in plain.splitlines(True)))
+    assert read(tmp_path / "a.log").rows == read(LOGS / name).rows
+
+
+def test_sizes_whose_results_were_wrong_are_left_out(tmp_path: Path) -> None:
+    """#wrong of nccl-tests' table, out of place or in place: such a time is of a collective that did not do its work."""
+    rows = [
+        "1048576 262144 float sum -1 61.0 17.2 30.1 0 60.0 17.5 30.6 0",
+        "2097152 524288 float sum -1 71.0 29.5 51.7 0 70.0 30.0 52.4 12",
+        "4194304 1048576 float sum -1 81.0 51.8 90.6 3 80.0 52.4 91.8 0",
+        "8388608 2097152 float sum -1 91.0 92.2 161.3 N/A 90.0 93.2 163.1 N/A",
+    ]
+    head = "# all_reduce_perf\n#  Rank  0 Group  0 Pid 1 on h1 device  0 [0x07] NVIDIA A100\n"
+    (tmp_path / "a.txt").write_text(head + "\n".join(rows) + "\n")
+    log = read(tmp_path / "a.txt")
+    assert [row["measured_time_us"] for row in log.rows] == ["60", "90"] and "2 rows with wrong results" in " ".join(log.notes)
+    (tmp_path / "a.txt").write_text(head + rows[1] + "\n")
+    with pytest.raises(InputError, match="but 1 with wrong results"):
+        read(tmp_path / "a.txt")
+
+
+def test_a_first_step_alone_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("iteration 1/ 2 | elapsed time per iteration (ms): 9000.0 |\n")
+    assert read(tmp_path / "a.log").notes == ("the first step alone, which compiles and warms up",)
+
+
 def test_megatron_reads_the_plan_from_its_arguments_and_leaves_out_the_warm_up() -> None:
     row = only("megatron.log")
     assert {key: row[key] for key in ("gpus", "tensor_parallel", "kv_heads", "zero", "gated", "tied", "vocabulary", "sequence_length")} == {
@@ -137,6 +170,11 @@ def test_what_a_log_does_not_say_is_refused_by_name() -> None:
         ("a.json", b'{"mean_ttft_ms": "soon", "completed": 3}', "mean_ttft_ms: expected a number above 0, got 'soon'"),
         ("a.json", b'{"mean_ttft_ms": 3}', "completed: says no number of completed requests"),
         ("a.log", b"iteration 1/ 2 | elapsed time per iteration (ms): nan |\n", "a.log:1: step: expected a number above 0, got 'nan'"),
+        (
+            "a.log",
+            b"step:  9  loss: 1.2  memory: 82.40GiB(86.74%)  tps: nan  mfu: 1%\n",
+            "a.log:1: step: expected a number above 0, got 'nan'",
+        ),
         ("a.log", b':::MLLOG {"key": \n', "a.log:1: :::MLLOG: is not JSON"),
         (
             "a.csv",

@@ -265,6 +265,14 @@ def test_a_kind_of_layer_that_is_not_modelled_is_named(tmp_path: Path, config: d
         ),
         ({"quantization_config": {"quant_method": "vptq"}}, "quantization_config"),
         ({"rope_scaling": {"type": "linear", "factor": "long"}}, "rope_scaling"),
+        ({"rope_scaling": "yarn"}, "rope_scaling: expected a mapping, got 'yarn'"),
+        ({"quantization_config": "awq"}, "quantization_config: expected a mapping"),
+        ({"quantization_config": [{"quant_method": "awq"}]}, "quantization_config: expected a mapping"),
+        ({"layer_types": ["full_attention"] * 3}, "layer_types: names 3 of 32 layers"),
+        ({"vocab_size": "many"}, ": vocab_size: expected a count"),
+        ({"intermediate_size": None}, "intermediate_size: is missing"),
+        ({"model_type": "qwen3", "intermediate_size": None}, "intermediate_size: is missing"),
+        ({"model_type": "mistral", "intermediate_size": None}, "intermediate_size: is missing"),
     ],
 )
 def test_what_cannot_be_is_told_in_one_line(tmp_path: Path, change: dict[str, Any], key: str) -> None:
@@ -763,6 +771,7 @@ def _questions(kind: str) -> dict[str, dict[str, Any]]:
     kinds = {"layer_types": (["sliding_attention", "full_attention", "linear_attention", "mamba", "chunked_attention", "attention"] * 4)}
     return {
         "least": base,
+        "least with a width": {**base, "intermediate_size": 2837},
         "all": {**base, **GIVEN, **dict.fromkeys(FLAGS, True)},
         "without flags": {**base, **left, **dict.fromkeys(FLAGS, False)},
         "layers by kind": {**base, **left, **dict.fromkeys(FLAGS, True), **kinds, "mlp_layer_types": ["dense", "sparse", "moe"] * 8},

@@ -17,7 +17,8 @@ LARGEST_TEXT = 4 << 30
 LONGEST_LINE = 1 << 16
 """A line is cut there: what is read of it stands far before."""
 MOST_POINTS = 10_000
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_AROUND = re.compile(r"\x1b\[[0-9;]*m|^(?:\[default\d+\]:|\[\d+,\d+\]<std(?:out|err)>:) ?")
+"""Colours, and what torchrun and mpirun put before a line."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def lines(path: str | Path) -> Iterator[tuple[int, str]]:
         while piece := stream.readline(LONGEST_LINE):
             if fresh:
                 number += 1
-                yield number, _COLOUR.sub("", piece.decode("utf-8", "replace").replace("\0", "")).rstrip("\r\n")
+                yield number, _AROUND.sub("", piece.decode("utf-8", "replace").replace("\0", "")).rstrip("\r\n")
             fresh = piece.endswith(b"\n")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ MEASURED = {
     "collective": ("time_us",),
 }
 """Kind of question -> what may be measured: a column `measured_` and this name."""
+JSON = re.compile(r"\s*(\{|\[\s*(\{|$))")
+"""How a file of JSON objects begins, and no line of a log: `[rank0]:`, `[titan]`, `[2026-11-26`."""
 LOOKED_AT = 200_000
 """Lines in which the first measured one has to stand."""
 
@@ -28,12 +31,7 @@ def read(path: str | Path) -> Log:
     if path.suffix in (".csv", ".parquet") or path.name.endswith(".csv.gz"):
         return table(path)
     for at, line in lines(path):
-        if (
-            line.strip()
-            and at < 10
-            and line.lstrip()[0] in "{["
-            and not line.lstrip().startswith(("[rank", "[20", "[NeMo", "[Rank", "[0]"))
-        ):
+        if at < 10 and JSON.match(line):
             return served.read(path)
         for tool, mark in trained.MARKS.items():
             if mark.search(line):

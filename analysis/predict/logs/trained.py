@@ -29,9 +29,9 @@ MARKS = {
     "MLPerf": re.compile(r":::MLLOG\s*\{"),
     "Megatron-LM": re.compile(r"elapsed time per iteration \(ms\):\s*([^\s|]+)"),
     "NeMo": re.compile(r"train_step_timing in s\s*[:=]\s*([^\s|,\]]+)"),
-    "torchtitan": re.compile(r"\bstep:\s*\d+\s.*?memory:\s*([\d.]+)GiB.*?\btps:\s*([\d,.]+)"),
+    "torchtitan": re.compile(r"\bstep:\s*\d+\s.*?memory:\s*([\d.]+)GiB.*?\btps:\s*([\w,.]+)"),
     "nccl-tests": re.compile(
-        r"^(?:\s*\d+:)?\s*(\d+)\s+\d+\s+\w+\s+\w+\s+-?\d+\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+\S+(?:\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+\S+)?\s*$"
+        r"^(?:\s*\d+:)?\s*(\d+)\s+\d+\s+\w+\s+\w+\s+-?\d+\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+(\S+)(?:\s+([\d.]+)\s+[\d.]+\s+[\d.]+\s+(\S+))?\s*$"
     ),
 }
 """Program -> what its measured lines look like."""
@@ -99,6 +99,7 @@ def _trained(path: str | Path, tool: str, lines: Lines) -> Log:
     kept = steps[max(1, len(steps) // 10) :] or steps
     measured = "measured_tokens_per_s_per_gpu" if tool == "torchtitan" else "measured_step_s"
     notes = [f"median of {len(kept)} of {len(steps)} steps: the first tenth is left out"]
+    notes = notes if len(steps) > 1 else ["the first step alone, which compiles and warms up"]
     notes += [f"{beyond}: the sizes that the log prints do not describe such a model"] if beyond else []
     return Log("training", tool, [text_of(row | {measured: median(kept), "measured_memory_gib": memory or None})], tuple(notes))
 
@@ -175,20 +176,23 @@ def _mlperf(line: str, row: dict[str, Any], path: str | Path, at: int) -> list[f
 def nccl_tests(path: str | Path, lines: Lines) -> Log:
     """Times of nccl-tests or rccl-tests, in place where they are there."""
     kind, hosts, names, sizes = "", set(), set(), []
-    ranks = 0
+    ranks, wrong = 0, 0
     for at, line in lines:
         if found := RANK.search(line):
             ranks += 1
             hosts.add(found[1])
             names.add(found[2].removeprefix("NVIDIA ").removeprefix("AMD "))
         elif found := MARKS["nccl-tests"].match(line):
-            if float(found[1]) > 0:
-                sizes.append({"size_bytes": found[1], "measured_time_us": number(found[3] or found[2], path, "time", at)})
+            if {found[3], found[5]} - {"0", "N/A", None}:
+                wrong += 1
+            elif float(found[1]) > 0:
+                sizes.append({"size_bytes": found[1], "measured_time_us": number(found[4] or found[2], path, "time", at)})
         elif found := COLLECTIVE.search(line):
             kind = KINDS.get(found[1], found[1])
         if len(sizes) > MOST_POINTS:
             raise InputError(f"more than {MOST_POINTS:,} rows", path=path, line=at)
     if not sizes:
-        raise InputError("has no row of a size and a time", path=path)
+        raise InputError("has no row of a size and a time" + f" but {wrong} with wrong results (#wrong)" * bool(wrong), path=path)
+    left = [f"{wrong} rows with wrong results (#wrong) are left out"] if wrong else []
     run = {"device": names.pop() if len(names) == 1 else None, "gpus": ranks or None, "nodes": len(hosts) or None, "collective": kind}
-    return Log("collective", "nccl-tests", [text_of(run | size) for size in sizes], ("times in place",))
+    return Log("collective", "nccl-tests", [text_of(run | size) for size in sizes], ("times in place", *left))
