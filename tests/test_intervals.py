@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis import intervals
+from analysis import site
 from analysis.paths import DATA, ROOT
+from analysis.studies import intervals
 from analysis.studies.kernels.evaluate import gains
 from analysis.studies.statistics import spearman
 from analysis.tables import read_csv
@@ -145,3 +146,7 @@ def test_no_other_module_resamples_or_has_a_students_interval() -> None:
 def test_students_quantile_is_scipys(freedom: int) -> None:
     for probability in (0.5, 0.6, 0.9, 0.95, 0.975, 0.999):
         assert intervals.student_quantile(freedom, probability) == pytest.approx(stats.t.ppf(probability, freedom), rel=1e-12, abs=1e-12)
+
+
+def test_a_site_has_half_an_interval_of_its_own_freedom() -> None:
+    assert intervals.student_quantile(site.FREEDOM, 0.95) == site.HALF

@@ -4,6 +4,7 @@
 - `checkable`: Which functions may a check of the claims call, and with which arguments?
 - `datasets`: Other people's measured data:
 - `freezing`: How is long work frozen?
+- `intervals`: How sure is a number? Resampling of what is independent, quantiles of calibrated intervals
 - `statistics`: Errors, rank correlations and exact tests of small samples
 - `written_tables`: Tables that people write, a pydantic model a row, with errors that name file, line and column
 - `accelerators/`: Studies of spatial accelerators: fusion, processing in memory, sparsity

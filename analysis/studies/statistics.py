@@ -1,4 +1,4 @@
-"""Error metrics, rank statistics with ties, exact tests on small samples, and agreement (intervals stand in `analysis.intervals`)."""
+"""Error metrics, rank statistics with ties, exact tests on small samples, and agreement (intervals stand in `intervals`)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import analysis
 from analysis.artifact.explorers import training_planner
 from analysis.commands.models.train import app
 from analysis.errors import InputError
-from analysis.intervals import next_group
+from analysis.studies.intervals import next_group
 from analysis.studies.training import drawn_schedule, fit, schedule, tpus
 from analysis.tables import read_csv, write_csv
 from analysis.training import answers as trained

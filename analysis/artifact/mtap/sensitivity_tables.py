@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis import intervals
 from analysis.artifact.mtap import scoring
 from analysis.artifact.mtap.rubric import Weights
 from analysis.artifact.mtap.tables import Scored
-from analysis.studies import statistics
+from analysis.studies import intervals, statistics
 
 
 def association_verdict(p_value: float, low: float, high: float) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.hardware import devices
-from analysis.intervals import Interval, cluster_bootstrap
 from analysis.predict.program import study_fusion
 from analysis.predict.program.predict import predict
 from analysis.studies.composition import study_step
+from analysis.studies.intervals import Interval, cluster_bootstrap
 from analysis.studies.statistics import kendall_tau_b
 from analysis.studies.workloads.zoo.published_steps import Step
 from analysis.workloads.graph import Module, Tensor

@@ -11,12 +11,12 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
-from analysis.intervals import cluster_bootstrap
 from analysis.kernels import gpus, laws, physics, store, trees, work
 from analysis.kernels.gpus import ARCHITECTURES
 from analysis.kernels.physics import FRAMEWORKS
 from analysis.kernels.work import Floats, Work
 from analysis.paths import DATA
+from analysis.studies.intervals import cluster_bootstrap
 from analysis.studies.kernels import fit, splits, wheel
 from analysis.studies.kernels.splits import Cell
 from analysis.studies.statistics import sign_flip_test

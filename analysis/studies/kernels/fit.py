@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.intervals import next_group
 from analysis.kernels import attention_backends, gpus, laws, physics, store, trees, work
 from analysis.kernels.gpus import ARCHITECTURES
 from analysis.kernels.physics import Features, Sustained
 from analysis.kernels.work import Floats
+from analysis.studies.intervals import next_group
 from analysis.studies.kernels import law_fits, splits
 from analysis.studies.kernels import wheel as wheel_reader
 from analysis.studies.kernels.forests import fit as fit_forest

@@ -11,10 +11,10 @@ from scipy.optimize import least_squares
 
 from analysis.hardware import devices, systems
 from analysis.hardware.systems import Level, System
-from analysis.intervals import weighted_quantile
 from analysis.networks import collective_time
 from analysis.networks.calibrated import form
 from analysis.networks.calibrated.form import WAYS, Deviation, Doubt, Floats, KindFactors, Parameters
+from analysis.studies.intervals import weighted_quantile
 
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 _CENTRE = {

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.intervals import interpolated_quantile
 from analysis.paths import DATA
 from analysis.serving.batch.cases import Case, read
 from analysis.serving.batch.model import PRIOR, SHARES, SPREAD, Table, latency
 from analysis.studies.datasets import find
 from analysis.studies.freezing import digests
+from analysis.studies.intervals import interpolated_quantile
 from analysis.studies.training.fit import as_fitted, soft, write
 from analysis.tables import read_csv
 from analysis.training.shares import LEVEL, ShareFile

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from analysis.intervals import Interval, cluster_bootstrap
 from analysis.serving.metrics import summary
 from analysis.serving.simulate import Result
+from analysis.studies.intervals import Interval, cluster_bootstrap
 
 METRICS = ("e2e_mean_s", "e2e_p99_s", "ttft_mean_s", "tpot_vidur_mean_s")
 PRINTED = pd.DataFrame(

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from analysis.intervals import cluster_bootstrap
 from analysis.paths import DATA
+from analysis.studies.intervals import cluster_bootstrap
 from analysis.studies.suite.rows import PARTS, rows
 from analysis.tables import write_csv
 from analysis.training.step import BREAKDOWN

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from analysis.case_columns import Columns
 from analysis.errors import DatasetMissing, InputError
-from analysis.intervals import cluster_bootstrap
 from analysis.paths import DATA
+from analysis.studies.intervals import cluster_bootstrap
 from analysis.studies.suite.rows import PARTS, rows
 from analysis.tables import numeric, read_csv
 

@@ -12,8 +12,8 @@ import yaml
 from numpy.typing import NDArray
 
 from analysis.configs import Strict
-from analysis.intervals import next_group
 from analysis.kernels.library import Hide
+from analysis.studies.intervals import next_group
 from analysis.studies.training.sources import PLAN_ASSUMED, Runs
 from analysis.tables import write_atomic
 from analysis.training.interval import group

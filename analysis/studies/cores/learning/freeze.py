@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from analysis.cores.timing.designs import TABLE_4
-from analysis.intervals import cluster_bootstrap
 from analysis.paths import DATA
 from analysis.studies import attempts
 from analysis.studies.cores.learning import study
@@ -22,6 +21,7 @@ from analysis.studies.cores.learning.paper_training import Corpus, Member, Paper
 from analysis.studies.cores.learning.ranking import whole_program_order
 from analysis.studies.cores.learning.trunk_training import Schedule
 from analysis.studies.freezing import Freeze
+from analysis.studies.intervals import cluster_bootstrap
 from analysis.tables import write_csv
 
 SEEDS = (0, 1)

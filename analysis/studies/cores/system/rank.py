@@ -11,10 +11,10 @@ import pandas as pd
 from analysis.cores.riscv.trace import Trace
 from analysis.cores.timing.designs import load_design
 from analysis.errors import InputError
-from analysis.intervals import cluster_tail
 from analysis.paths import DATA
 from analysis.studies.cores.learning.model_files import Trunk, expected_cycles
 from analysis.studies.cores.learning.program_features import BLOCK, program_features
+from analysis.studies.intervals import cluster_tail
 from analysis.tables import read_csv
 
 RESAMPLES = 2000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.intervals import next_group, weighted_quantile
 from analysis.kernels.fp32.model import Band
+from analysis.studies.intervals import next_group, weighted_quantile
 
 Floats = NDArray[np.float64]
 COVERAGE = 0.9

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from analysis.intervals import cluster_bootstrap
 from analysis.kernels.fp32.cases import Floats
 from analysis.studies import datasets
+from analysis.studies.intervals import cluster_bootstrap
 from analysis.studies.statistics import absolute_percentage_errors, spearman
 
 TABLES = ("bmm", "linear", "elem", "softmax", "ln")

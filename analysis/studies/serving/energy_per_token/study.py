@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.intervals import cluster_bootstrap
 from analysis.kernels import gpus
 from analysis.serving.points.answers import times
 from analysis.serving.points.constants import load
 from analysis.serving.points.points import points
 from analysis.serving.points.power import BoardPower, work
+from analysis.studies.intervals import cluster_bootstrap
 from analysis.studies.serving.energy_per_token.published import PROMPT_TOKENS, as_benchmark, case
 from analysis.studies.serving.power import fit
 from analysis.workloads.models import Model

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.intervals import interpolated_quantile
 from analysis.serving.points.constants import (
     CALIBRATED_BY,
     DOUBT_OF,
@@ -26,6 +25,7 @@ from analysis.serving.points.constants import (
     ranked,
     regressed,
 )
+from analysis.studies.intervals import interpolated_quantile
 
 Floats = NDArray[np.float64]
 TERMS = {"tpot": ("tpot_s", "host_s"), "ttft": ("ttft_s", "one", "stream_s", "tpot_s")}

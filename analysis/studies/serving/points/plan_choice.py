@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.intervals import cluster_bootstrap
 from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
 from analysis.serving.points import cases as case_rows
 from analysis.serving.points.answers import answer
 from analysis.serving.points.cases import Case
 from analysis.serving.points.constants import load
+from analysis.studies.intervals import cluster_bootstrap
 from analysis.studies.serving.sources.rows import served
 from analysis.studies.suite.clean import at_its_best
 from analysis.tables import read_csv

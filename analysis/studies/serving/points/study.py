@@ -12,12 +12,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import kendalltau
 
-from analysis.intervals import cluster_bootstrap
 from analysis.serving.points import cases as case_rows
 from analysis.serving.points.answers import times
 from analysis.serving.points.cases import Case
 from analysis.serving.points.constants import Parameters, group
 from analysis.serving.points.points import Points, features, points
+from analysis.studies.intervals import cluster_bootstrap
 from analysis.studies.serving.points.fit import fit_all
 from analysis.studies.suite.clean import CONFIGURATION, TIMES, at_its_best
 from analysis.tables import read_csv

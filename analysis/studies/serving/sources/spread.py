@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.intervals import cluster_bootstrap, interpolated_quantile
 from analysis.serving.points.constants import (
     Elsewhere,
     Interval,
@@ -21,6 +20,7 @@ from analysis.serving.points.constants import (
     spreading,
     unfamiliar,
 )
+from analysis.studies.intervals import cluster_bootstrap, interpolated_quantile
 
 SLOWER = {"tpot": (), "ttft": ("amd",)}
 EACH = {"tpot": ("engine", "untuned", "block", "serial"), "ttft": ()}
