@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import gc
 import importlib
+import os
 import shlex
 import signal
 import sys
@@ -203,6 +204,7 @@ def _run(arguments: list[str]) -> int:
             if len(rest) <= at + 2:
                 return example(name, next(iter(rest[at + 1 :]), None), "".join(rest[:at]))
         app = _app(name)
+        _written_over(rest)
         result = app(args=_by_our_names(app, rest), prog_name=f"{PROGRAM} {name}", standalone_mode=True)
         return int(result or 0)
     except SystemExit as stop:
@@ -258,6 +260,18 @@ def complete(words: list[str]) -> list[str]:
     command = commands.get(before[1], found) if len(before) > 1 else found
     options = [option for param in command.params for option in param.opts if option.startswith("--")]
     return [option for option in [*options, "--help", "--example"] if begun.startswith("-") and option.startswith(begun)]
+
+
+def _written_over(arguments: list[str]) -> None:
+    """Refuse an output that is a file which the same command is given to read."""
+    from analysis.errors import InputError
+
+    words = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    outputs = {at + 1 for at, word in enumerate(words) if word in ("--out", "--timeline", "--plot")}
+    read = {os.path.realpath(word) for at, word in enumerate(words) if at not in outputs and word and os.path.isfile(word)}
+    for at in outputs & set(range(len(words))):
+        if os.path.realpath(words[at]) in read:
+            raise InputError("cannot be written: the same command uses this file for something else", path=words[at], key=words[at - 1])
 
 
 def _by_our_names(app: object, arguments: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ import pandas as pd
 from analysis.case_columns import carried, read_as
 from analysis.errors import InputError
 from analysis.sweeps import sweep
-from analysis.tables import FORMULA, arrow, atomic, check_output, read_csv, to_csv_bytes
+from analysis.tables import FORMULA, arrow, atomic, check_format, check_output, read_csv, to_csv_bytes
 
 ROWS_A_TASK = 2000
 ROWS_A_PART = 50_000  # of a table that is read at once
@@ -58,6 +58,7 @@ def answer_file(
     """
     cases, out = Path(cases), Path(out)
     check_output(out, cases)
+    check_format(out)
     named: dict[str, str] = {}
 
     def checked(frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:

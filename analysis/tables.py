@@ -37,7 +37,7 @@ def write_atomic(path: str | Path, content: bytes) -> Path:
 @contextmanager
 def atomic(path: str | Path) -> Iterator[IO[bytes]]:
     """A stream whose bytes become the file when the block ends well, and are gone when it does not; as for `write_atomic`."""
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # what a link points to, not the link
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -127,8 +127,18 @@ def _is_formula(cell: object) -> bool:
     return isinstance(cell, str) and _FORMULA.match(cell) is not None
 
 
+OTHER_FORMATS = (".xlsx", ".xls", ".ods", ".json", ".jsonl", ".tsv", ".gz", ".zip", ".yaml", ".yml", ".feather", ".arrow", ".html")
+
+
+def check_format(path: str | Path) -> None:
+    """Refuse a table under a name that says another format than it would have."""
+    if Path(path).suffix.lower() in OTHER_FORMATS:
+        raise InputError("is no name of a table that is written here; expected one that ends in .csv", path=path)
+
+
 def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:
     """Write a table as CSV, atomically."""
+    check_format(path)
     return write_atomic(path, to_csv_bytes(frame))
 
 

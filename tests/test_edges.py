@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 import typer
 from conftest import run_analysis
 
+from analysis.__main__ import main
 from analysis.configs import Strict, read_yaml
 from analysis.errors import DatasetMissing, InputError
+from analysis.paths import EXAMPLES
 from analysis.studies import datasets
 from analysis.tables import read_csv, write_atomic
 
@@ -135,3 +138,69 @@ def test_whatever_is_unforeseen_is_one_line(
     assert told in printed and len(printed.splitlines()) == 1
     with pytest.raises(type(fault)):
         door.main(["--debug", "mtap"])
+
+
+WRITES = [
+    "map --arch {E}/map/arch.yaml --layer {E}/map/layer.yaml --objective edp --out {E}/map/arch.yaml",
+    "loopnest --arch {E}/loopnest/arch.yaml --layer {E}/loopnest/layer.yaml --mapping e/loopnest/mapping.yaml --out=e/loopnest/layer.yaml",
+    "replay {E}/replay/nodes.csv --network {E}/replay/network.yaml --out {E}/replay/network.yaml",
+    "replay {E}/replay/nodes.csv --network {E}/replay/network.yaml --out w.csv --timeline {E}/replay/nodes.csv",
+    "train {E}/train/train.yaml --out {E}/train/train.yaml",
+    "hlo predict {E}/hlo/step.mlir --device h100 --out {E}/hlo/step.mlir",
+    "measured score {E}/measured/predictions.csv --out {E}/measured/predictions.csv",
+    "mtap score {E}/mtap/nn_meter.yaml --out {E}/mtap/nn_meter.yaml",
+    "blocks evaluate {E}/blocks/blocks.csv --quick --members 1 --out {E}/blocks/blocks.csv",
+    "serve sweep {E}/serve/simulate.yaml --rate 1 --out {E}/serve/simulate.yaml",
+    "collectives {E}/collectives/cases.csv --out {E}/collectives/../collectives/cases.csv",
+]
+
+
+@pytest.mark.parametrize("line", WRITES)
+def test_no_command_writes_over_what_it_reads(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "e")
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
+    assert main(line.replace("{E}", "e").split()) == 2
+    said = capsys.readouterr().err
+    assert "the same command uses this file for something else" in said and said.count("\n") == 1
+    assert before == {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["o.xlsx", "o.json", "o.CSV.GZ", "o.tsv"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "collectives {E}/collectives/cases.csv",
+        "predict collective {E}/predict/collectives.csv",
+        "replay {E}/replay/nodes.csv --network {E}/replay/network.yaml",
+    ],
+)
+def test_a_table_is_not_written_under_the_name_of_another_format(
+    line: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A spreadsheet refuses an .xlsx that is a CSV, and so does a reader of .json or .gz."""
+    assert main([*line.replace("{E}", str(EXAMPLES)).split(), "--out", str(tmp_path / name)]) == 2
+    assert "expected one that ends in .csv" in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+def test_an_output_goes_where_a_link_points(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "o.csv").symlink_to("disk/o.csv")
+    assert main(["collectives", str(EXAMPLES / "collectives" / "cases.csv"), "--out", str(tmp_path / "o.csv")]) == 0
+    assert (tmp_path / "o.csv").is_symlink() and "cycles_max" in (tmp_path / "disk" / "o.csv").read_text()
+
+
+def test_a_program_with_a_byte_order_mark_is_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = EXAMPLES / "hlo" / "step.mlir"
+    (tmp_path / "step.mlir").write_bytes(b"\xef\xbb\xbf" + plain.read_bytes())
+    answers = [(main(["hlo", "cost", str(path)]), capsys.readouterr().out) for path in (plain, tmp_path / "step.mlir")]
+    assert answers[0] == answers[1] and answers[0][0] == 0
+
+
+def test_too_few_blocks_to_judge_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (EXAMPLES / "blocks" / "blocks.csv").read_text().splitlines()
+    (tmp_path / "b.csv").write_text("\n".join(rows[:3]) + "\n")
+    assert main(["blocks", "evaluate", str(tmp_path / "b.csv"), "--quick", "--members", "1"]) == 2
+    assert "leave none to judge" in capsys.readouterr().err

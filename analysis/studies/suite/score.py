@@ -109,7 +109,7 @@ def grade_file(path: str | Path) -> pd.DataFrame:
             wrong = (values.isna() & frame[name].notna()) | (values <= 0) | np.isinf(values)
             if wrong.any():
                 line = int(np.flatnonzero(wrong)[0]) + 2
-                raise InputError(f"{frame[name][wrong].iloc[0]!r} is not a positive number", path=path, line=line, key=name)
+                raise InputError(f"'{frame[name][wrong].iloc[0]}' is not a positive number", path=path, line=line, key=name)
             frame[name] = values
     if frame.empty:
         raise InputError("has no rows", path=path, line=2)

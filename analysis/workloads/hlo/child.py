@@ -26,6 +26,7 @@ def read(content: bytes, entry: str | None, part: int = 0) -> dict[str, Any]:
             return {"error": f"cannot be unpacked: {error}", "line": 0}
         if len(content) > MOST_UNPACKED_BYTES:
             return {"error": f"holds more than {MOST_UNPACKED_BYTES:,} bytes when unpacked", "line": 0}
+    content = content.removeprefix(b"\xef\xbb\xbf")  # a byte-order mark, which editors of Windows write
     parts = [content] if content.startswith(b"ML\xefR") or b"// -----" not in content else _SPLIT.split(content)
     if part > len(parts) or part < 0:
         return {"error": f"has no part {part}: it holds {len(parts)}", "line": 0}

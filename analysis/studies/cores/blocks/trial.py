@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from threadpoolctl import threadpool_limits
 
+from analysis.errors import InputError
 from analysis.studies.cores.blocks import ports as basic_block_ports
 from analysis.studies.cores.blocks.data import Blocks, alone, trait_matrix
 from analysis.studies.statistics import absolute_percentage_errors, spearman
@@ -128,6 +129,9 @@ def compare(
     rows = []
     for seed in seeds:
         for split in (block_split(blocks, seed), instruction_split(blocks, seed)):
+            if not len(split.held_out) or not len(split.fitted):
+                said = f"{len(blocks.cycles)} blocks of {blocks.arch} leave none to judge in the split by {split.name}"
+                raise InputError(f"{said}: more are needed", key="arch")
             for method in [*methods, *blocks.tools]:
                 rows.append(score(blocks, split, method, predict(blocks, split, method, ports, seed)) | {"seed": seed})
     return pd.DataFrame(rows)
