@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgb
 
 from analysis import theme
 from analysis.__main__ import main
+from analysis.artifact.publishing import looks
 from analysis.commands.common import plots
 from analysis.commands.common.options import check_plot
 from analysis.errors import InputError
@@ -68,7 +69,7 @@ def test_text_in_a_heatmap_contrasts_with_its_cell() -> None:
     table = pd.DataFrame(np.linspace(0, 1, 21).reshape(3, 7))
     table.iloc[1, 2] = np.nan
     _, ax = theme.figure()
-    theme.heatmap(table, ax, annot=True, cmap="cividis")
+    looks.heatmap(table, ax, annot=True, cmap="cividis")
 
     def luminance(color: object) -> float:
         parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(color)]  # type: ignore[arg-type]

@@ -35,11 +35,6 @@ class Rates(Generic[Number]):
             if isinstance(rate, (int, float)) and rate <= 0:
                 raise ValueError("rates must be above zero")
 
-    @property
-    def ridge_flop_per_byte(self) -> Number:
-        """Arithmetic intensity at which memory and compute bind alike: rate / bandwidth (FLOP/byte)."""
-        return self.flop_per_s / self.bandwidth_bytes_per_s
-
 
 @dataclass(frozen=True, slots=True)
 class DeviceTime(Generic[Number]):
@@ -64,16 +59,6 @@ class DeviceTime(Generic[Number]):
     def bound_by(self) -> Literal["compute", "memory"]:
         """Which term binds; of one piece of work."""
         return "compute" if self.is_compute_bound else "memory"
-
-
-def attainable_flop_per_s(rates: Rates[float], intensity_flop_per_byte: float) -> float:
-    """Attainable rate: P = min(peak, bandwidth * I).
-
-    Source: earlier survey draft, section 2.1.1; Williams, Waterman and Patterson, CACM 2009.
-    """
-    if intensity_flop_per_byte < 0:
-        raise ValueError("arithmetic intensity cannot be negative")
-    return min(rates.flop_per_s, rates.bandwidth_bytes_per_s * intensity_flop_per_byte)
 
 
 def time_on_device(flop: Number, bytes_moved: Number, rates: Rates[Number]) -> DeviceTime[Number]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from analysis import units
+from analysis.artifact.claims import equations
 from analysis.errors import InputError
 from analysis.hardware import devices, own, roofline, systems
 from analysis.hardware.quantity import Quantity, expanded
@@ -189,16 +190,16 @@ def test_a_roofline_by_hand() -> None:
     busy, waiting = roofline.time_on_device(600.0, 70.0, rates), roofline.time_on_device(600.0, 1000.0, rates)
     assert (busy.compute_s, busy.memory_s, busy.latency_s, busy.bound_by) == (30.0, 14.0, 30.0, "compute")
     assert (waiting.memory_s, waiting.latency_s, waiting.bound_by, waiting.is_compute_bound) == (200.0, 200.0, "memory", False)
-    assert roofline.time_on_device(600.0, 150.0, rates).bound_by == "compute" and rates.ridge_flop_per_byte == 4.0
+    assert roofline.time_on_device(600.0, 150.0, rates).bound_by == "compute" and equations.ridge_flop_per_byte(rates) == 4.0
     many = roofline.time_on_device(np.array([600.0, 600.0]), np.array([70.0, 1000.0]), rates)
     assert many.latency_s.tolist() == [30.0, 200.0] and many.is_compute_bound.tolist() == [True, False]
-    assert [roofline.attainable_flop_per_s(rates, at) for at in (0.0, 1.5, 4.0, 7.0)] == [0.0, 7.5, 20.0, 20.0]
+    assert [equations.attainable_flop_per_s(rates, at) for at in (0.0, 1.5, 4.0, 7.0)] == [0.0, 7.5, 20.0, 20.0]
     assert roofline.time_on_device(0.0, 0.0, rates).latency_s == 0.0
     for bad in (lambda: roofline.time_on_device(-1.0, 0.0, rates), lambda: roofline.time_on_device(0, -1, rates)):
         with pytest.raises(ValueError, match="work cannot be negative"):
             bad()
     with pytest.raises(ValueError, match="intensity cannot be negative"):
-        roofline.attainable_flop_per_s(rates, -0.5)
+        equations.attainable_flop_per_s(rates, -0.5)
     for wrong in ((0.0, 5.0), (20.0, 0), (-1, 5.0)):
         with pytest.raises(ValueError, match="above zero"):
             roofline.Rates(*wrong)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.hardware.roofline import Rates, attainable_flop_per_s, time_on_device
+from analysis.artifact.claims.equations import attainable_flop_per_s, ridge_flop_per_byte
+from analysis.hardware.roofline import Rates, time_on_device
 from analysis.studies.kernels import learned
 from analysis.studies.kernels.tiles import as_waves, greedy_kernel_latency, kernel_latency, kernel_latency_as_printed
 from analysis.studies.kernels.wave_scaling import split_by_roofline, wave_scaling
@@ -23,7 +24,7 @@ times = st.lists(st.floats(0, 10), min_size=1, max_size=40)
 
 
 def test_roofline_by_hand() -> None:
-    assert V100.ridge_flop_per_byte == pytest.approx(17.444, abs=1e-3)
+    assert ridge_flop_per_byte(V100) == pytest.approx(17.444, abs=1e-3)
     assert attainable_flop_per_s(V100, 10) == 9e12  # memory side
     assert attainable_flop_per_s(V100, 100) == 15.7e12  # compute side
     bound = time_on_device(157e9, 900e6, V100)  # 10 ms of compute, 1 ms of traffic

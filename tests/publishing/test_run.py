@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from analysis import theme
-from analysis.artifact.publishing import package
+from analysis.artifact.publishing import looks, package
 from analysis.artifact.publishing.run import Choose, Run
 from analysis.errors import InputError
 from analysis.tables import read_csv
@@ -76,7 +76,7 @@ def test_no_figure_has_type_too_small_for_a_phone(tmp_path: Path) -> None:
     ax.tick_params(labelsize=5.5)
     Run("probe", out=str(tmp_path)).figure(fig, "f", caption="C.", made="M.")
     sizes = {float(size) for size in re.findall(r"scale\(([0-9.]+) -", (tmp_path / "figures" / "f.svg").read_text())}
-    assert sizes == {theme.SMALLEST_PT / 100}
+    assert sizes == {looks.SMALLEST_PT / 100}
 
 
 def test_lists_above_a_figure_say_which_traces_they_show(tmp_path: Path) -> None:

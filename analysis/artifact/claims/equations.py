@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.hardware.roofline import Rates, attainable_flop_per_s
+from analysis.hardware.roofline import Rates
 from analysis.studies.checkable import SmallCount, checkable
 from analysis.studies.kernels.learned import attention, granite_round, message_passing
 from analysis.studies.kernels.tiles import kernel_latency, kernel_latency_as_printed
 from analysis.studies.kernels.wave_scaling import wave_scaling
 
 PATH_OF_THREE = np.array([[0, 1], [1, 0], [1, 2], [2, 1]])
+
+
+def attainable_flop_per_s(rates: Rates[float], intensity_flop_per_byte: float) -> float:
+    """Attainable rate: P = min(peak, bandwidth * I).
+
+    Source: earlier survey draft, section 2.1.1; Williams, Waterman and Patterson, CACM 2009.
+    """
+    if intensity_flop_per_byte < 0:
+        raise ValueError("arithmetic intensity cannot be negative")
+    return min(rates.flop_per_s, rates.bandwidth_bytes_per_s * intensity_flop_per_byte)
+
+
+def ridge_flop_per_byte(rates: Rates[float]) -> float:
+    """Arithmetic intensity at which memory and compute bind alike: rate / bandwidth (FLOP/byte)."""
+    return rates.flop_per_s / rates.bandwidth_bytes_per_s
 
 
 @checkable

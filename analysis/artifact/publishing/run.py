@@ -22,12 +22,13 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
 
+from analysis.artifact.publishing.looks import legible
 from analysis.artifact.publishing.package import glossary
 from analysis.artifact.publishing.words import spell
 from analysis.errors import InputError
 from analysis.paths import DATA, RESULTS
 from analysis.tables import read_csv, to_csv_bytes, write_atomic
-from analysis.theme import COLORS, legible
+from analysis.theme import COLORS
 from analysis.units import with_unit
 
 Kind = Literal["computed", "measured", "recorded", "cited", "frozen"]
