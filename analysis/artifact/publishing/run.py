@@ -11,7 +11,8 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any, Literal
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from analysis.artifact.publishing.looks import legible
 from analysis.artifact.publishing.package import glossary
@@ -173,7 +175,7 @@ class Run:
         legible(fig)
         self._manifest["figures"][name] = {"caption": caption, "made": made, "interactive": False}
         metadata: dict[str, dict[str, Any]] = {"svg": {"Date": None, "Creator": None}, **({"png": {"Software": None}} if preview else {})}
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _texts_laid_out_once():
             warnings.simplefilter("ignore", UserWarning)
             files = drawn(fig, metadata)
         for ending, content in files.items():
@@ -249,6 +251,31 @@ class Run:
     def frozen(self, table: str) -> pd.DataFrame:
         """Read a committed result of `make full`: `data/frozen/<notebook>/<table>.csv`."""
         return read_csv(DATA / "frozen" / self.name / f"{table}.csv")
+
+
+_laid_out: Any = Text._get_layout  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _texts_laid_out_once() -> Iterator[None]:
+    """Lay each text out once for all passes: the layout engine measures it four times, and its font is looked up each time."""
+    known: dict[Any, Any] = {}
+
+    def layout(text: Any, renderer: Any) -> Any:
+        if text.get_wrap():
+            return _laid_out(text, renderer)
+        about = (text.get_text(), hash(text.get_fontproperties()), text.get_rotation(), text.get_rotation_mode(), text.get_parse_math())
+        place = (text.get_ha(), text.get_va(), text._get_multialignment(), text._linespacing, text.get_figure(root=True).dpi)
+        key = (type(getattr(renderer, "_renderer", renderer)), *about, *place)
+        if key not in known:
+            known[key] = _laid_out(text, renderer)
+        return known[key]
+
+    Text._get_layout = layout  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        Text._get_layout = _laid_out  # type: ignore[attr-defined]
 
 
 def drawn(fig: Figure, metadata: Mapping[str, Mapping[str, Any]]) -> dict[str, bytes]:
