@@ -83,16 +83,10 @@ def _served(row: dict[str, str]) -> dict[str, str]:
     found = {LABELS.get(name, name): value for name, value in row.items()}
     if "arrival" in row:  # sent by a client of the log's own, whose lengths are means where nothing else is said
         found.setdefault("length_low", "1")
-    if not row.get("precision") and not any(mark in row["model"].lower() for mark in QUANTISED):
-        found["precision"] = "bf16"  # an engine loads a checkpoint as it is
     ranks = float(row.get("data_parallel") or 1)
     if ranks > 1:
         found["batch_size"] = f"{max(1, round(float(row['clients']) / ranks))}"
     return {"mode": "agg", **found}
-
-
-QUANTISED = ("fp8", "fp4", "int4", "int8", "awq", "gptq", "w4a16", "w8a8", "w8a16")
-"""What a checkpoint's name has where it is not in its model's own types."""
 
 
 def ask(kind: str, frame: pd.DataFrame, site: Site | None = None) -> Answered:

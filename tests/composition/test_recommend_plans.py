@@ -212,7 +212,7 @@ def test_every_kind_of_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "answer", _answered)
     monkeypatch.setattr(serving.power, "drawn_w", lambda case, tpot_s: None if case.prefill else (300.0 + 10 * case.clients, 250.0, 500.0))
     choice._candidates.cache_clear()
-    base = {"model": "llama-3.1-8b", "devices": "h100_sxm", "engines": "vllm", "max_gpus": "4", "tpot_target_ms": "20"}
+    base = {"model": "llama-3.1-8b", "devices": "h100_sxm", "engines": "vllm", "max_gpus": "4", "tpot_target_ms": "20", "precision": "fp8"}
     found: dict[str, Any] = {}
     for name, change in CHOICES.items():
         row = {**base, **change}

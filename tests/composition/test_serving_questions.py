@@ -444,19 +444,21 @@ def test_fewer_requests_at_a_time_wait_longer():
 @pytest.mark.parametrize(
     ("model", "device", "kind"),
     [
-        ("qwen3-32b", "h100_sxm", "fp8"),
+        ("qwen3-32b", "h100_sxm", "bf16"),
+        ("Qwen/Qwen3-32B-FP8", "h100_sxm", "fp8"),
+        ("deepseek-ai/DeepSeek-V3", "h200_sxm", "fp8_block"),
         ("qwen3-32b", "a100_sxm", "bf16"),
         ("gpt-oss-120b", "h100_sxm", "mxfp4"),
         ("kimi-k2.5", "h200_sxm", "int4"),
     ],
 )
 def test_one_default_type_in_all_commands(model, device, kind):
-    gpus = 8 if model == "kimi-k2.5" else 2
+    gpus = 8 if device == "h200_sxm" else 2
     one = waterfall.one(model, device, gpus)
     asked = row(model_path=model, system=device, tp_size=gpus, gemm_quant_mode="", moe_tp_size=gpus, moe_ep_size=1)
     found = answers(asked).iloc[0]
     assert found["tpot_ms"] == pytest.approx(one.answer["tpot_ms"])
-    assert kind in waterfall.header(one.case) and f"weights in {kind} (not given)" in found["assumed"]
+    assert kind in waterfall.header(one.case) and f"weights in {kind.removesuffix('_block')} (" in found["assumed"]
     plan = choice.one(model=model, devices=device, engines="vllm", max_gpus=gpus, tpot_target_ms=1000)
     assert kind.removesuffix("_block") in plan["precision"] and f"up to {gpus} GPUs a replica" in plan["assumed"]
 
@@ -631,7 +633,7 @@ def test_sixteen_bits_are_fp16_where_there_is_no_bf16():
     """V100 and T4 have FP16 tensor cores alone (their white papers); vLLM refuses bf16 below compute capability 8.0."""
     found = waterfall.one("llama-3.1-8b", "V100", 2, clients=1)
     said = waterfall.report(found)
-    assert "weights in fp16 (not given)" in found.assumed and "weights in fp16, KV cache in fp16" in said and "no bf16" in said
+    assert "weights in fp16 (the checkpoint's own: no precision given)" in found.assumed and "weights in fp16, KV cache in fp16" in said and "no bf16" in said
     assert waterfall.one("llama-3.1-8b", "V100", 2, clients=1, precision="fp16").answer == found.answer
     for given in ({"precision": "bf16"}, {"precision": "fp16", "kv_precision": "bf16"}):
         with pytest.raises(InputError, match="has no bf16: ask for fp16"):

@@ -141,7 +141,7 @@ def test_a_front_is_what_recommend_finds() -> None:
     """One frozen question asked again; no plan of it is beaten in both rates, and the chosen one has most tokens of the fast enough."""
     from analysis.artifact.explorers.records import pareto_fronts
 
-    again = pareto_fronts.asked("qwen3-30b-a3b", "1024", ("h100_sxm",))
+    again = pareto_fronts.asked("qwen3-30b-a3b", "1024", "h100_sxm")
     kept = pareto_fronts.fronts()["qwen3-30b-a3b 1024 h100_sxm"]
     assert [[row[8], row[11]] for row in kept] == pytest.approx(
         again[["tokens_per_s_per_user", "tokens_per_s_per_gpu"]].to_numpy(), rel=1e-3

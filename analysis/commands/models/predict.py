@@ -13,7 +13,7 @@ from analysis.commands.common.options import Out, Plot, Records, Scheduler, Site
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
-WEIGHTS = "bf16, fp8, nvfp4, mxfp4, int8 or int4; empty: the checkpoint's own type, else fp8 where the device has it (training: bf16)"
+WEIGHTS = "bf16, fp8, nvfp4, mxfp4, int8 or int4; empty: the checkpoint's own type, mostly bf16"
 
 
 @app.command()

@@ -222,12 +222,8 @@ def checkpoints(model: Model) -> tuple[str, ...]:
 
 
 def own_type(model: Model, name: str, device: str) -> str:
-    """Type of the weights where none is said: the checkpoint's name's, else its own, else FP8 where the device has it, else bf16."""
-    if named := models.type_in_name(name):
-        return named
-    if published := checkpoints(model):
-        return published[0]
-    return "fp8" if "fp8" in gpus.load(device).peak_flop_per_s else "fp16" if without_bf16(device) else "bf16"
+    """Type of the weights where none is said, as engines load them: the checkpoint's name's, else its own, else 16 bits."""
+    return models.type_in_name(name) or next(iter(checkpoints(model)), in_words("bf16", device))
 
 
 def types(model: Model, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
@@ -528,7 +524,7 @@ def _weights(text: Callable[[str], str], model: Model, device: str, asked: bool,
     said = [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
     if not any(said):
         said[2] = own_type(model, text("model_path"), device) if asked else "bf16"
-        why = "as the model's name says" if asked and models.type_in_name(text("model_path")) else "not given"
+        why = "as the model's name says" if asked and models.type_in_name(text("model_path")) else "the checkpoint's own: no precision given"
         assumed.append(f"weights in {in_words(said[2], device)} ({why})")
     elif asked and without_bf16(device) and {"bf16", "bfloat16"} & {*map(str.lower, said), text("kvcache_quant_mode").lower()}:
         raise InputError(f"{gpus.load(device).name} has no bf16: ask for fp16", key="precision")

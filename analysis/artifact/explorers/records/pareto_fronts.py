@@ -16,12 +16,20 @@ RATES = tuple(f"tokens_per_s_per_{of}{end}" for of in ("user", "gpu") for end in
 COLUMNS = (*PLAN, "ttft_ms", *RATES, "cost", "joules_per_token")
 
 
-def asked(model: str, prompt: str, devices: tuple[str, ...]) -> pd.DataFrame:
-    """The front of each device for vLLM with answers of 1,024 tokens: plans that no other beats in tokens/s of a user and of a GPU."""
+def precision(device: str) -> str:
+    """Type of the weights that both explorers ask for: FP8 where the GPU has it."""
+    from analysis.kernels import gpus
+
+    return "fp8" if "fp8" in gpus.load(device).peak_flop_per_s else "bf16"
+
+
+def asked(model: str, prompt: str, device: str) -> pd.DataFrame:
+    """The front of a device for vLLM with answers of 1,024 tokens: plans that no other beats in tokens/s of a user and of a GPU."""
     from analysis.predict.recommend import choice, front
 
     target = {"tpot_target_ms": "1000000"}  # any speed: the front is what is asked for
-    question = {"model": model, "devices": " ".join(devices), "engines": "vllm", "input_tokens": prompt, "output_tokens": "1024", **target}
+    question = {"model": model, "devices": device, "precision": precision(device), "engines": "vllm", **target}
+    question |= {"input_tokens": prompt, "output_tokens": "1024"}
     found = front.pareto(choice.candidates(question)).reindex(columns=["device", *COLUMNS])
     return found.assign(model=model, input_tokens=int(prompt)).round(dict.fromkeys(("cost", "joules_per_token", "ttft_ms", *RATES), 5))
 
