@@ -542,6 +542,7 @@ def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> tuple[str,
     name, shape = _network(row, int(sequence), assumed)
     if too_long := models.beyond(row.get("model", "").strip(), int(sequence)):
         assumed.append(f"more positions than the model has: {too_long}")
+    assumed += models.text_alone(shape)
     return name, shape
 
 

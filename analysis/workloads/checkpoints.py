@@ -884,7 +884,7 @@ def describe(raw: Any, path: str | Path, beside: Any = None) -> Model:
         raise c.refuse(refused()[kind])
     if c.get("block_configs") or isinstance(c.get("num_key_value_heads_per_layer", "num_query_heads"), list):
         raise c.refuse("blocks of different widths")
-    facts = families().get(kind, _generic)(c)
+    facts = families().get(kind, _generic)(c) | {"multimodal": any(isinstance(raw.get(key), dict) for key in INNER)}
     quantised = beside.get("quantization", beside) if isinstance(beside, dict) else {}
     facts["types"] = _types(c, quantised if isinstance(quantised, dict) else {}, facts)
     name = str(raw.get("_name_or_path") or "").strip().rsplit("/", 1)[-1] or path.absolute().parent.name or path.stem
@@ -912,8 +912,12 @@ def is_config(text: str) -> bool:
 
 @lru_cache(1024)
 def nearest(name: str, most: int = 4) -> str:
-    """The known names that are most like a name, as the end of a sentence."""
+    """The known names that are most like a name, or which kind of layer it says that it has, as the end of a sentence."""
     known = {plain(one): model.name for model in all_models().values() for one in (model.name, *model.aliases)}
+    words = [each for word in re.split(r"[^a-z0-9.]+", name[:200].lower()) for each in (word, word.rstrip("0123456789."))]
+    kind = next((refused()[each] for each in words if each in refused() and not any(one.startswith(each) for one in known)), "")
+    if kind:
+        return f": layers of this kind are not modelled: {kind}; `hlo predict` times a program as ONNX or StableHLO"
     alike = difflib.get_close_matches(plain(name[:200].rsplit("/", 1)[-1]), list(known), n=4 * most, cutoff=0.5)
     names = list(dict.fromkeys(known[one] for one in alike))[:most]
     return f"; nearest: {', '.join(names)}" if names else ""

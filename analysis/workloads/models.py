@@ -252,6 +252,7 @@ class Model(Strict):
             the embedding.
         positions: learned (parameters), rotary, alibi or none.
         parallel_block: attention and feed-forward run side by side. causal: a token attends to earlier ones only.
+        multimodal: it is the language model of one that takes images, audio or video as well.
         mtp_modules: blocks for multi-token prediction (count), not in `parameters`.
         pipeline_blocks: what a pipeline deals out to its stages (count) where that is not the layers; 0: the layers.
         fp8: scales of its FP8 checkpoint, one a tensor or one for each block of 128 x 128 weights; types: of this checkpoint.
@@ -282,6 +283,7 @@ class Model(Strict):
     positions: Literal["learned", "rotary", "alibi", "none"] = "rotary"
     parallel_block: bool = False
     causal: bool = True
+    multimodal: bool = False
     mtp_modules: int = Field(default=0, ge=0)
     pipeline_blocks: int = Field(default=0, ge=0)
     fp8: Literal["tensor", "block"] = "tensor"
@@ -652,7 +654,7 @@ def _spellings(name: str) -> Iterator[str]:
 ENDINGS = (
     "reasoning", "blockwise", "quantized", "pertensor", "instruct", "thinking", "dynamic", "static", "block", "nvfp4", "mxfp4",
     "w4a16", "w8a16", "chat", "base", "bf16", "fp16", "gptq", "int4", "int8", "w8a8", "4bit",
-    "8bit", "gguf", "mtp", "fp8", "fp4", "awq", "bnb", "it", "hf", "pt",
+    "8bit", "mtp", "fp8", "fp4", "awq", "bnb", "it", "hf", "pt",
 )  # fmt: skip
 """What a checkpoint's name may end with that changes nothing of its network, longest first."""
 
@@ -669,7 +671,7 @@ def type_in_name(name: str) -> str:
     if _named(name.strip()) is None:  # the path of a configuration, which says its types itself
         return ""
     words = re.split(r"[^a-z0-9]+", name.lower().rsplit("/", 1)[-1])
-    if "gguf" in words or ("bnb" in words and "4bit" in words):
+    if "gguf" in words or any(re.fullmatch("i?q[2-8]", word) for word in words) or ("bnb" in words and "4bit" in words):
         raise InputError(f"weights as {name!r} has them (GGUF, or 4 bits of bitsandbytes) are not covered: give a precision", key="model")
     found = [TYPES_IN_NAMES[word] for word in words if word in TYPES_IN_NAMES]
     return next((kind for kind in ("int8", "int4") if kind in found), found[0] if found else "")  # GPTQ-Int8 has 8, W4AFP8 4
@@ -677,6 +679,8 @@ def type_in_name(name: str) -> str:
 
 def _shortened(spelling: str) -> Iterator[str]:
     """A plain name with one ending after another taken off."""
+    spelling = re.sub(r"(i?q[2-8](k[msl]?|x?xs|s|m|nl|[01])\.?)?(gguf)?$", "", spelling)  # of llama.cpp, such as Q4_K_M
+    yield spelling
     while ending := next((end for end in ENDINGS if spelling.endswith(end) and spelling != end), ""):
         spelling = spelling.removesuffix(ending).rstrip(".")
         yield spelling
@@ -740,6 +744,11 @@ def beyond(name: str, tokens: int) -> str:
     if most is None or tokens <= most:
         return ""
     return f"a sequence of {tokens:,} tokens: {name} takes {most:,} (max_position_embeddings of its configuration)"
+
+
+def text_alone(model: Model) -> list[str]:
+    """What is assumed of a model that takes more than text."""
+    return ["text alone: images, audio and their encoders count neither in time nor in memory"] if model.multimodal else []
 
 
 def check_length(name: str, tokens: int, key: str) -> None:

@@ -27,6 +27,7 @@ from analysis.serving.points.closed_loop import RESULT
 from analysis.serving.points.operators import BEFORE, PROMPT, TOKENS
 from analysis.serving.points.points import LONGEST, memory_bytes, points
 from analysis.tables import read_csv
+from analysis.training.cases import case as training_case
 from analysis.workloads import models
 
 ROW = {"backend": "vllm", "model_path": "llama-3.1-70b", "system": "h100_sxm", "mode": "agg", "isl": "1024", "osl": "1024", "tp_size": "8"}
@@ -624,6 +625,17 @@ def test_an_engine_is_refused_where_its_documentation_lists_no_such_device(engin
         choice.one(model="llama-3.1-8b", devices=device, engines=engine, tpot_target_ms=1000)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("Qwen/Qwen2.5-VL-7B-Instruct", True), ("meta-llama/Llama-4-Scout-17B-16E", True), ("qwen3-32b", False)]
+)
+def test_a_model_that_takes_images_is_answered_for_text_and_says_so(name, said):
+    """Qwen2.5-VL and Llama 4 take images (their model cards); served, trained and batched."""
+    served = cases.case({**row(model_path=name, tp_size=4).iloc[0].to_dict()})
+    trained = training_case({"model": name, "device": "h100", "gpus": "8", "sequence_length": "4096", "global_batch": "64"})
+    for assumed in (served.assumed, trained.assumed):
+        assert any(words.startswith("text alone") for words in assumed) == said
+
+
 def test_every_architecture_of_the_rule_is_one_of_a_device():
     known = {device.architecture for device in devices.all_devices().values()}
     assert all(set(engine.architectures) <= known for engine in cases.runs_on().values())
@@ -633,7 +645,11 @@ def test_sixteen_bits_are_fp16_where_there_is_no_bf16():
     """V100 and T4 have FP16 tensor cores alone (their white papers); vLLM refuses bf16 below compute capability 8.0."""
     found = waterfall.one("llama-3.1-8b", "V100", 2, clients=1)
     said = waterfall.report(found)
-    assert "weights in fp16 (the checkpoint's own: no precision given)" in found.assumed and "weights in fp16, KV cache in fp16" in said and "no bf16" in said
+    assert (
+        "weights in fp16 (the checkpoint's own: no precision given)" in found.assumed
+        and "weights in fp16, KV cache in fp16" in said
+        and "no bf16" in said
+    )
     assert waterfall.one("llama-3.1-8b", "V100", 2, clients=1, precision="fp16").answer == found.answer
     for given in ({"precision": "bf16"}, {"precision": "fp16", "kv_precision": "bf16"}):
         with pytest.raises(InputError, match="has no bf16: ask for fp16"):

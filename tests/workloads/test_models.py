@@ -123,8 +123,28 @@ def test_checkpoints_of_one_network_have_their_own_context(name: str, context: i
 def test_the_type_that_a_checkpoints_name_says(name: str, kind: str) -> None:
     """Words of names on Hugging Face; what no kernel of ours reads is refused."""
     assert models.type_in_name(name) == kind
-    with pytest.raises(InputError, match="GGUF"):
-        models.type_in_name("unsloth/Llama-3.2-1B-Instruct-bnb-4bit")
+    for llama in (
+        "unsloth/Llama-3.2-1B-Instruct-bnb-4bit",
+        "Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf",
+        "llama3.1:8b-instruct-q4_K_M",
+        "Llama-3.1-8B-Q8_0",
+    ):
+        with pytest.raises(InputError, match="GGUF"):
+            models.type_in_name(llama)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("openai/whisper-large-v3", "an encoder and a decoder"), ("google/flan-t5-xl", "an encoder and a decoder"),
+        ("black-forest-labs/FLUX.1-dev", "a diffusion model"), ("stabilityai/stable-diffusion-xl-base-1.0", "a diffusion model"),
+        ("BAAI/bge-large-en-v1.5", "an encoder;"), ("bert-larg", "nearest: bert-large"), ("intfloat/e5-mistral-7b-instruct", "mistral-7b"),
+    ],
+)  # fmt: skip
+def test_a_name_of_another_kind_is_refused_by_its_kind(name: str, words: str) -> None:
+    """Whisper, T5: encoder and decoder (their papers); FLUX, Stable Diffusion: diffusion; a near name of a known model is still named."""
+    with pytest.raises(InputError, match=words):
+        models.load(name)
 
 
 def test_no_name_is_of_two_models() -> None:

@@ -74,4 +74,4 @@ def _assumed(item: Case) -> str:
     # Rotary positions go on beyond what a model was made for: the time is right where an engine lets it run, the text is not.
     if beyond := models.beyond(item.name, item.input_tokens + item.output_tokens):
         words.append(f"the engine lets it run: {beyond}")
-    return "; ".join([*words, RELEASES])
+    return "; ".join([*words, *models.text_alone(item.shape), RELEASES])

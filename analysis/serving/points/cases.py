@@ -524,7 +524,9 @@ def _weights(text: Callable[[str], str], model: Model, device: str, asked: bool,
     said = [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
     if not any(said):
         said[2] = own_type(model, text("model_path"), device) if asked else "bf16"
-        why = "as the model's name says" if asked and models.type_in_name(text("model_path")) else "the checkpoint's own: no precision given"
+        why = (
+            "as the model's name says" if asked and models.type_in_name(text("model_path")) else "the checkpoint's own: no precision given"
+        )
         assumed.append(f"weights in {in_words(said[2], device)} ({why})")
     elif asked and without_bf16(device) and {"bf16", "bfloat16"} & {*map(str.lower, said), text("kvcache_quant_mode").lower()}:
         raise InputError(f"{gpus.load(device).name} has no bf16: ask for fp16", key="precision")
@@ -568,6 +570,7 @@ def case(row: Mapping[str, object]) -> Case:
         if text("arrival").lower() != "static":
             raise InputError(too_long, key="isl")
         assumed.append(f"the engine lets it run: {too_long}")
+    assumed += models.text_alone(model)
     _refuse_not_covered(text)
     check_engine(engine, device)
     common: dict[str, Any] = dict(
