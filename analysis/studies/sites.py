@@ -1,7 +1,8 @@
 """How much closer do ten measured points of a site bring the predictor to its others? Priors between sources, and scores of those left out.
 
 Split and protocol: data/evaluation/site_split.yaml. Every point is predicted with its source left out; of a judged source, the prior too is
-that of the other sources. `freeze` writes the judged points, these priors and the shipped one; the notebook draws.
+that of the other sources. `freeze` writes the judged points, these priors and the shipped one, the scores of single clusters and the
+least that constants can reach; the notebook draws.
 """
 
 from __future__ import annotations
@@ -22,11 +23,20 @@ Floats = NDArray[np.float64]
 FROZEN = DATA / "frozen" / "site_calibration"
 JUDGED = {"step_s": ("ultrascale", "torchao"), "tpot_ms": ("sgl_cookbook",), "ttft_ms": ("sgl_cookbook",), "time_us": ("aws_p4de_2n",)}
 """Target -> sources of the panel of at least 15 points whose median error is above 12 %."""
+CONFIGURATION = ["model", "gpu_printed", "tp_size", "gemm_quant_mode", "engine_version"]
+"""Columns of a served point that say which engine on which machine was measured."""
 FEWEST = 5
 MOST = 150
 """Points of a source that a prior looks at: of more, every second, third, ... says the same."""
 STEPS = 60
 LEAST = 1e-8
+TEN, LEAST_JUDGED, MODELS_OF_A_SITE, GROUPS = 10, 5, 3, 6
+"""Points drawn; fewest judged; models of a cluster in a draw; groups of a source that are scored."""
+FAMILIES = {
+    "the source": [], "device": ["device"], "engine's version": ["engine_version"], "number type": ["gemm_quant_mode"],
+    "model": ["model"], "model and device": ["model", "device"], "configuration": CONFIGURATION,
+}  # fmt: skip
+"""Families of constants, by the columns whose values have a constant each."""
 
 
 def training() -> pd.DataFrame:
@@ -42,9 +52,8 @@ def training() -> pd.DataFrame:
     for runs in sources.all_runs():
         own = frozen.loc[[f"{runs.source}:{index}" for index in range(len(runs.cases))]]
         terms = site_terms(runs.cases, parts(runs.cases), Plans.of(runs.cases), fitted().shares, fitted().spread)
-        tables.append(
-            _table("step_s", runs.source, own.index, (runs.step_s, *(own[name] for name in ("predicted_s", "lower_s", "upper_s"))), terms)
-        )
+        times = (runs.step_s, *(own[name] for name in ("predicted_s", "lower_s", "upper_s")))
+        tables.append(_table("step_s", runs.source, own.index, times, terms, [case.name for case in runs.cases]))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -63,18 +72,18 @@ def serving() -> pd.DataFrame:
     for source, own in token.groupby("source", sort=False):
         told = fit(token[token["source"] != source], parameters.tpot_interval, parameters.elsewhere["tpot"].families)
         ends = elsewhere(own, own["answer"].to_numpy(), parameters.tpot_interval, told)
-        tables.append(_table("tpot_ms", str(source), own["row_id"].fillna(""), (own["measured"], *ends), site_terms(own)))
+        tables.append(_table("tpot_ms", str(source), own["row_id"].fillna(""), (own["measured"], *ends), site_terms(own), own["family"]))
     first = answered(rows.panel(library, parameters, "ttft"), parameters, "ttft")
     own = first[first["source"] == "sgl_cookbook"]
     columns = [own[name] for name in ("measured", "answer", "lower", "upper")]
-    tables.append(_table("ttft_ms", "sgl_cookbook", own["row_id"], columns, site_terms(own)))
+    tables.append(_table("ttft_ms", "sgl_cookbook", own["row_id"], columns, site_terms(own), own["family"]))
     points = read_csv(DATA / "frozen" / "predictor_serving" / "points.csv").query("split == 'family'")
     bench = points.merge(read_csv(DATA / "measured_suite" / "serving_points.csv.gz").drop_duplicates("id"), on="id").query("mode == 'agg'")
     bench = bench[(bench["ttft_s"] > 0) & (bench["ttft_ms"] > 0)].assign(family=bench["model_path"], device=bench["system"])
     bench["types"] = bench["precision"].fillna("")
     for (engine, gpu), own in bench.groupby(["backend", "system"]):
         columns = [own["ttft_s"], *(1e-3 * own[name] for name in ("ttft_ms", "ttft_lower_ms", "ttft_upper_ms"))]
-        tables.append(_table("ttft_ms", f"benchmark {engine} {gpu}", own["id"], columns, site_terms(own)))
+        tables.append(_table("ttft_ms", f"benchmark {engine} {gpu}", own["id"], columns, site_terms(own), own["family"]))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -93,10 +102,14 @@ def collectives() -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def _table(target: str, source: str, rows: Iterable[Any], times: Sequence[Any], terms: Sequence[Mapping[str, float]]) -> pd.DataFrame:
+def _table(
+    target: str, source: str, rows: Iterable[Any], times: Sequence[Any], terms: Sequence[Mapping[str, float]], models: Iterable[str] = ()
+) -> pd.DataFrame:
     """Points of a source; times: measured, predicted, lower, upper, shape (points,) each."""
     columns = {name: np.asarray(cells) for name, cells in zip(("measured_s", "predicted_s", "lower_s", "upper_s"), times, strict=True)}
     found = pd.DataFrame({"target": target, "source": source, "row": list(rows), **columns})
+    found["model"] = list(models) or ""
+    found["device"] = [next((name.partition("=")[2] for name in point if component(name) in ("on", "device")), "") for point in terms]
     return found.assign(terms=["|".join(f"{name} {x:.5g}" for name, x in point.items()) for point in terms])
 
 
@@ -149,6 +162,9 @@ def freeze() -> pd.DataFrame:
     table = pd.DataFrame(priors, columns=["target", "left_out", "component", "sd"])
     write_csv(pd.concat(judged), FROZEN / "points.csv")
     write_csv(table, FROZEN / "priors.csv")
+    write_csv(clusters(every), FROZEN / "clusters.csv")
+    served = [own for (_, source), own in pd.concat(judged).groupby(["target", "source"]) if source == "sgl_cookbook"]
+    write_csv(pd.concat([bound(own, table) for own in served]), FROZEN / "bound.csv")
     content = {"split": "every source of data/evaluation/site_split.yaml, each predicted with itself left out", "targets": shipped}
     for one in shipped.values():
         one["sources"] = list(one["sources"])
@@ -163,11 +179,12 @@ def prior_without(priors: pd.DataFrame, target: str, source: str) -> Prior:
     return Prior(spread={str(name): float(sd) for name, sd in own.items()}, scale=float(scale), sources=())
 
 
-def draws(points: pd.DataFrame, prior: Prior, count: int = 10, repeats: int = 20, seed: int = 0) -> pd.DataFrame:
+def draws(points: pd.DataFrame, prior: Prior, count: int = TEN, repeats: int = 20, seed: int = 0, models: int = 0) -> pd.DataFrame:
     """Constants from a few drawn points of a source, judged on its other points.
 
     Args:
         points: of one source and target; count: points drawn; repeats: draws.
+        models: so many models are drawn first (0: all stay); a draw that leaves fewer than `LEAST_JUDGED` others is left out.
     Returns:
         a row a draw: judged (count); before_percent, after_percent: median absolute error; inside, inside_before: share inside (%);
         width, width_before: median upper over lower.
@@ -177,6 +194,10 @@ def draws(points: pd.DataFrame, prior: Prior, count: int = 10, repeats: int = 20
     stream, out = np.random.default_rng(seed), []
     for _ in range(repeats):
         order = stream.permutation(len(points))
+        if models:
+            order = order[np.isin(points["model"].to_numpy()[order], stream.permutation(points["model"].unique())[:models])]
+        if len(order) < count + LEAST_JUDGED:
+            continue
         drawn, rest = order[:count], order[count:]
         found = fit(target, [terms[i] for i in drawn], np.log(measured[drawn] / predicted[drawn]), prior)
         factor, low, high = found.adjust([terms[i] for i in rest])
@@ -204,9 +225,67 @@ def scores(
     for (target, source), own in points.groupby(["target", "source"], sort=False):
         prior = prior_without(priors, str(target), str(source))
         for count in (counts or {"ten": 10}).values():
-            if len(own) < count + 5:
+            if len(own) < count + LEAST_JUDGED:
                 continue
             mean = draws(own.reset_index(drop=True), prior, count, repeats, seed).mean()
             ratio = mean["after_percent"] / mean["before_percent"]
             out.append({"target": target, "source": source, "points": len(own), "drawn": count, **mean.to_dict(), "ratio": ratio})
     return pd.DataFrame(out).drop(columns="judged")
+
+
+def clusters(every: pd.DataFrame, repeats: int = 20, seed: int = 0) -> pd.DataFrame:
+    """What ten points bring at a cluster with few models (`cluster`), and with one (`one_model`): a row a source, mean over groups."""
+    out = []
+    for (target, source), own in every.groupby(["target", "source"], sort=True):
+        rest = every[(every["target"] == target) & (every["source"] != source)]
+        groups = {
+            ("cluster" if name == "device" else "one_model", key): rows
+            for name, by in (("device", ["device"]), ("model", ["device", "model"]))
+            for key, rows in own.groupby(by, sort=True)
+            if len(rows) >= TEN + LEAST_JUDGED
+        }
+        for kind in ("cluster", "one_model"):
+            keys = [key for key in groups if key[0] == kind]
+            keys = [keys[i] for i in np.unique(np.linspace(0, len(keys) - 1, GROUPS).round().astype(int))] if keys else []
+            prior = between(rest) if keys else None
+            drawn = [draws(groups[key].reset_index(drop=True), prior, TEN, repeats, seed, MODELS_OF_A_SITE) for key in keys if prior]
+            scored = [one.mean() for one in drawn if len(one)]
+            if scored:
+                mean = pd.DataFrame(scored).mean().drop("judged")
+                ratio = mean["after_percent"] / mean["before_percent"]
+                error = _median(own["predicted_s"].to_numpy() / own["measured_s"].to_numpy())
+                out.append({"split": kind, "target": target, "source": source, "groups": len(scored), **mean.to_dict(), "ratio": ratio})
+                out[-1]["error_percent"] = error
+    return pd.DataFrame(out).sort_values(["split", "target", "source"], ignore_index=True)
+
+
+def bound(points: pd.DataFrame, priors: pd.DataFrame, counts: Iterable[int] = (10, 20, 30, 60), repeats: int = 200) -> pd.DataFrame:
+    """The least ratio of errors that constants can reach on served points of the cookbook, of one target, and the one that ours reach.
+
+    Two kinds of row: constants of a family that know every measurement; and points drawn at random, each of which gives the other points of
+    its configuration the constant that all of them would choose, while those of other configurations stay as predicted.
+
+    Returns:
+        target, known, groups (constants), seen (share of the judged points whose configuration was drawn), ratio (the least), ours.
+    """
+    panel = read_csv(DATA / "published" / "served_panel.csv", dtype=str, keep_default_na=False).set_index("row_id")
+    rows = points.reset_index(drop=True).join(panel[CONFIGURATION[1:]], on="row")
+    off = pd.Series(np.log(rows["measured_s"] / rows["predicted_s"]))
+    target, before, out = str(points["target"].iloc[0]), _median(np.exp(-off.to_numpy())), []
+    for name, by in FAMILIES.items():
+        group = rows.groupby(by).ngroup() if by else pd.Series(0, index=rows.index)
+        ratio = _median(np.exp((off.groupby(group).transform("median") - off).to_numpy())) / before
+        out.append({"target": target, "known": f"all points, a constant of {name}", "groups": int(group.nunique()), "ratio": ratio})
+    best, own, which = (off - off.groupby(group).transform("median")).to_numpy(), off.to_numpy(), group.to_numpy()
+    ours = scores(points, priors, {f"{count}": count for count in counts}).set_index("drawn")["ratio"]
+    stream = np.random.default_rng(0)
+    for count in counts:
+        seen, ratios = [], []
+        for _ in range(repeats):
+            drawn, rest = np.split(stream.permutation(len(rows)), [count])
+            known = np.isin(which[rest], which[drawn])
+            seen.append(known.mean())
+            ratios.append(_median(np.exp(-np.where(known, best[rest], own[rest]))) / _median(np.exp(-own[rest])))
+        row = {"groups": int(group.nunique()), "seen": float(np.mean(seen)), "ratio": float(np.mean(ratios)), "ours": ours[count]}
+        out.append({"target": target, "known": f"{count} points", **row})
+    return pd.DataFrame(out)
