@@ -884,7 +884,7 @@ def describe(raw: Any, path: str | Path, beside: Any = None) -> Model:
         raise c.refuse(refused()[kind])
     if c.get("block_configs") or isinstance(c.get("num_key_value_heads_per_layer", "num_query_heads"), list):
         raise c.refuse("blocks of different widths")
-    facts = families().get(kind, _generic)(c) | {"multimodal": any(isinstance(raw.get(key), dict) for key in INNER)}
+    facts = families().get(kind, _generic)(c) | {"multimodal": any(isinstance(raw.get(key), dict) for key in _table().language_parts)}
     quantised = beside.get("quantization", beside) if isinstance(beside, dict) else {}
     facts["types"] = _types(c, quantised if isinstance(quantised, dict) else {}, facts)
     name = str(raw.get("_name_or_path") or "").strip().rsplit("/", 1)[-1] or path.absolute().parent.name or path.stem
