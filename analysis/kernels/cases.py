@@ -186,6 +186,14 @@ def _kernels(library: KernelLibrary, group: dict[str, str]) -> Kernels:
     return kernels
 
 
+def _runs_in_fp32(group: dict[str, str]) -> bool:
+    """Whether a product runs in fp32: one asked for in it, or in bf16 on a GPU without, where frameworks do so and engines refuse."""
+    if group["op"] != "gemm" or group["framework"]:
+        return False
+    peaks = devices.load(group["device"]).peak
+    return group["dtype"].lower() in FP32 or (gpus.number_type(group["dtype"]) == "bf16" and "bf16" not in peaks and "fp32" in peaks)
+
+
 def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers:
     """Answer a table of cases; a row that is not covered has no latency and says why."""
     library = library or KernelLibrary.load()
@@ -213,7 +221,8 @@ def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers
             out.status[at] = f"{op} needs a precision: an empty one is not answered as if it were another"
             continue
         try:
-            kernels = boards.load(group["device"]) if op in DIMENSIONS else _kernels(library, group)
+            in_fp32 = op in DIMENSIONS or _runs_in_fp32(group)
+            kernels = boards.load(group["device"]) if in_fp32 else _kernels(library, group)
         except InputError as error:
             out.status[at] = f"device {group['device']!r} is not known" if error.key == "device" else str(error)
             continue
@@ -231,11 +240,13 @@ def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers
             bad |= ~whole
             z[name] = np.where(whole, z[name], 1.0)
         if isinstance(kernels, boards.Board):
-            sizes = [z[name] if name in DIMENSIONS[op] else np.ones(len(at)) for name in "BMNKH"]
-            found = fp32.load().predict(Operators(np.full(len(at), CODE[op]), *sizes), kernels)
+            # n is the reduced dimension of the fp32 models' products, k that of a gemm
+            sizes = [z[name] if name in SIZES[op] else np.ones(len(at)) for name in ("BMKNH" if op == "gemm" else "BMNKH")]
+            found = fp32.load().predict(Operators(np.full(len(at), CODE["linear" if op == "gemm" else op]), *sizes), kernels)
             for array, values in ((out.latency_s, found.latency_s), (out.lower_s, found.lower_s), (out.upper_s, found.upper_s)):
                 array[at[~bad]] = values[~bad]
-            out.source[at[~bad]] = np.array([f"fp32 kernels, bound by {name}" for name in BOUNDS], dtype=object)[found.bound[~bad]]
+            why = "" if group["dtype"].lower() in FP32 else f"; {kernels.device.name} has no bf16 arithmetic: frameworks run it in fp32"
+            out.source[at[~bad]] = np.array([f"fp32 kernels, bound by {name}{why}" for name in BOUNDS], dtype=object)[found.bound[~bad]]
             continue
         for reasons in (_contradicting(op, z), _too_large(group, z, devices.load(kernels.gpu.name).memory_bytes)):
             out.status[at[(reasons != "") & ~bad]] = reasons[(reasons != "") & ~bad]

@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from analysis import face
 from analysis.__main__ import main
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
+from analysis.kernels.cases import answers
 from analysis.kernels.library import KernelLibrary
 from analysis.networks.cases import Network
 from analysis.networks.replay import prepare, replay
@@ -292,12 +294,16 @@ def test_a_gpu_that_nobody_timed_gets_the_kernel_models_answer_and_their_doubt(d
 
 
 def test_a_product_in_a_type_that_the_gpu_lacks_says_so() -> None:
-    """T4's tensor cores have no bf16 (NVIDIA T4 data sheet): the kernel models refuse, the program runs in fp32 and names it."""
+    """T4's tensor cores have no bf16 (NVIDIA T4 data sheet): kernel and program are answered alike, in fp32, which both name."""
     text = """module @one { func.func public @main(%a: tensor<512x512xbf16>, %b: tensor<512x512xbf16>) -> tensor<512x512xbf16> {
       %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<512x512xbf16>, tensor<512x512xbf16>) -> tensor<512x512xbf16>
       return %0 : tensor<512x512xbf16> } }"""
-    notes = predictions(our_module(text), "T4", "")[0].notes
-    assert "no kernel model: T4 has no bf16 rate in its data sheet" in notes
+    told = predictions(our_module(text), "T4", "")[0]
+    kernel = answers(pd.DataFrame([{"op": "gemm", "device": "T4", "dtype": "bf16", "M": "512", "N": "512", "K": "512"}])).iloc[0]
+    assert told.seconds == pytest.approx(kernel["latency_ms"] / 1e3)
+    notes = told.notes
+    assert "products: T4 has no bf16 arithmetic: frameworks run it in fp32" in notes
+    assert "1 of 1 products by the models of fp32 kernels, the rest by shares of its peaks" in notes
     assert "bf16 products at the fp32 rate: T4 has no other for them" in notes
 
 

@@ -20,6 +20,7 @@ from analysis.studies.workloads.zoo import published_steps
 from analysis.tables import read_csv
 from analysis.workloads.graph import Module
 from analysis.workloads.hlo import reader as hlo
+from tests.workloads.hlo_oracle import lowered_text, our_module, xla_cost
 
 
 def module_of(tmp_path: Path, function: Callable[..., Any], *shapes: tuple[int, ...], dtype: Any = jnp.float32) -> Module:
@@ -153,3 +154,39 @@ def test_trends_count_pairs_of_devices() -> None:
 def test_sources_are_one_cluster_where_they_are_linked() -> None:
     sets = [frozenset("ab"), frozenset("c"), frozenset("bd"), frozenset("e")]
     assert study_score.together(sets) == ["a, b, d", "c", "a, b, d", "e"]
+
+
+def _rows_of(table: Any, places: Any) -> Any:
+    numbers = lax.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    return lax.gather(table, places, numbers, (1, table.shape[1]), mode="promise_in_bounds")
+
+
+def _added(table: Any, places: Any, rows: Any) -> Any:
+    numbers = lax.ScatterDimensionNumbers(update_window_dims=(1,), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    return lax.scatter_add(table, places, rows, numbers, mode="promise_in_bounds")
+
+
+@pytest.mark.parametrize(("table", "many"), [(1000, 30), (10, 5000)])
+def test_a_gather_reads_what_it_gathers_and_a_scatter_what_it_changes(table: int, many: int) -> None:
+    """Bytes by XLA's cost analysis: a gather's indices and twice its result, a scatter's indices and three times its updates."""
+    rows, places, new = (jax.ShapeDtypeStruct(*each) for each in (((table, 64), "f4"), ((many, 1), "i4"), ((many, 64), "f4")))
+    for function, arguments, counted in (
+        (_rows_of, (rows, places), 4 * many + 2 * 256 * many),
+        (_added, (rows, places, new), 4 * many + 3 * 256 * many),
+    ):
+        text = lowered_text(function, *arguments)
+        assert xla_cost(text)["bytes"] == counted
+        assert sum(size for _, size in moved(our_module(text))) == counted
+    # As the rule was stated: the whole table, whatever is gathered, or nothing where the rows can be made again.
+    first = moved(our_module(lowered_text(_rows_of, rows, places)), as_stated=True)
+    assert sum(size for _, size in first) == 256 * (table + many) + 4 * many
+
+
+def test_a_gather_is_read_where_it_is_used_and_zeros_under_a_scatter_are_written() -> None:
+    shapes = (jax.ShapeDtypeStruct(*each) for each in (((1000, 64), "f4"), ((30, 1), "i4"), ((30, 64), "f4")))
+    rows, places, new = shapes
+    # exp of the rows: one kernel reads indices and rows and writes as much.
+    assert moved(our_module(lowered_text(lambda t, i: jnp.exp(_rows_of(t, i)), rows, places))) == [("elementwise", 120.0 + 2 * 7680)]
+    # An embedding's gradient: zeros for all of the table, then the rows that are added.
+    gradient = lowered_text(lambda i, v: _added(jnp.zeros((1000, 64)), i, v), places, new)
+    assert sum(size for _, size in moved(our_module(gradient))) == 256000 + 120 + 2 * 7680

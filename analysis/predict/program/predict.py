@@ -152,9 +152,10 @@ def _of_products(units: Sequence[_Unit], tables: Sequence[ProductTime], plain_f3
     """What an answer by kernel tables says of its products; `plain_f32`: whether 32-bit products run in 32 bits, on a GPU."""
     answered = sum(unit.runs for unit, time in zip(units, tables, strict=True) if time.source)
     every = sum(unit.runs for unit in units if unit.kind in PRODUCTS)
-    bases = sorted({time.source.partition("; ")[0] for time in tables if time.source})
+    bases = sorted({time.source.partition("; ")[0].partition(", ")[0] for time in tables if time.source})
     whose = sorted({time.source.partition("; ")[2] for time in tables} - {""})
     by = {"measured gpu": "the device's kernel tables", "unmeasured gpu": "kernel tables of other GPUs", "data sheet": "the data sheet"}
+    by["fp32 kernels"] = "the models of fp32 kernels"
     words = " and ".join(by.get(basis, basis) for basis in bases) or by["measured gpu"]
     said = [f"{answered} of {every} products by {words}, the rest by shares of its peaks", *(f"products: {text}" for text in whose)]
     if not answered and plain_f32 and any(unit.product is not None and unit.dtype == "f32" for unit in units):

@@ -1,6 +1,7 @@
 """Which operators of a program run as one kernel, and what does each kernel read and write? The study's fusion rule.
 
-Stated on 2026-11-21 before any training step was scored, and not changed since:
+Stated on 2026-11-21 before any training step was scored. Rules 1, 2 and 4 have not changed; `as_stated` gives rule 3 as it was, by which
+the published steps were scored:
 
 1. A matrix product, a convolution and a collective are kernels of their own. Control, tuples and barriers are free; a reshape is a view.
 2. All other operators fuse with those they are connected to, as long as no product, convolution, reduction or collective lies between them;
@@ -8,6 +9,9 @@ Stated on 2026-11-21 before any training step was scored, and not changed since:
 3. A kernel reads each tensor from outside once and writes what is read outside of it, unless the reader can make it again by elementwise
    operators (not transcendental ones) from tensors that are together no larger. A slice is read in place, an update in place writes what
    it puts, and what is made of constants and counters alone is made again where it is needed.
+   Since 2026-11-26: a gather reads its indices and as many bytes as it gives, not its table, and is not made again; a scatter that applies
+   a function reads what it changes, and writes all of what is made of constants. (As stated, a gather read its whole table once, or nothing
+   where its readers could make it again: an embedding's table cost a decode step, and a graph's edges were free.)
 4. Where attention is fused, the scores (batch, heads, queries, group, keys) and what has their shape never leave the chip.
 """
 
@@ -26,6 +30,7 @@ ZERO_COST = {
 }
 VIEWS = {"stablehlo.reshape"}
 SLICE = {"stablehlo.slice", "stablehlo.dynamic_slice"}
+GATHER = {"stablehlo.gather", "stablehlo.dynamic_gather", "stablehlo.torch_index_select"}
 UPDATE = {"stablehlo.dynamic_update_slice", "stablehlo.scatter"}
 UNFUSABLE = {"matmul", "convolution", "collective", "custom call", "scan", "sort", "fft", "linear algebra", "unknown"}
 
@@ -57,11 +62,13 @@ def scores_on_chip(sequence: int) -> Callable[[Tensor], bool]:
     return lambda tensor: len(tensor.shape) >= 5 and tensor.shape[-1] == sequence and tensor.shape[-3] == sequence
 
 
-def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, rematerialize: bool = True) -> list[Kernel]:
+def kernels(
+    module: Module, on_chip: Callable[[Tensor], bool] | None = None, rematerialize: bool = True, as_stated: bool = False
+) -> list[Kernel]:
     """The kernels of a program by the rule above.
 
     Args:
-        rematerialize: whether tensors are computed again where that reads no more (rule 3).
+        rematerialize: whether tensors are computed again where that reads no more (rule 3); as_stated: whether rule 3 is the first one.
     """
     operators = module.operators
     source = _sources(operators)
@@ -72,7 +79,9 @@ def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, rem
         if _runs(operator):
             members.setdefault(group[operator.id], []).append(operator)
     results = {source.get(each, each) for each in module.result_operators}
-    origins = _origins(operators, source, results, rematerialize, on_chip or (lambda _: False))
+    in_place = SLICE if as_stated else SLICE | GATHER
+    whole: set[int] = set()  # updates of what is made for them, which write all of it
+    origins = _origins(operators, source, results, rematerialize, on_chip or (lambda _: False), in_place)
     needed: dict[int, set[int]] = {}
     reads: dict[int, dict[int, float]] = {key: {} for key in members}
     for operator in operators:
@@ -84,23 +93,39 @@ def kernels(module: Module, on_chip: Callable[[Tensor], bool] | None = None, rem
             if (origin >= 0 and key == group[origin] and _runs(operators[origin])) or index >= len(operator.work.inputs):
                 continue
             if operator.name in UPDATE and index == 0:
-                continue  # in place
+                if not as_stated and key != -1:
+                    if operator.name == "stablehlo.scatter" and operator.work.flops:  # what it changes
+                        reads[key][operator.id] = float(_put(operator).bytes)
+                    if origin >= 0 and operators[origin].scope == operator.scope and operators[origin].name not in UPDATE:
+                        needed.setdefault(origin, set()).add(key)
+                        whole |= {operator.id} if operators[origin].op_class == "constant" or group[origin] == key else set()
+                continue
             if key == -1 and origin >= 0:
                 needed.setdefault(origin, set()).add(key)
                 continue
             stored = origins[origin] if origin >= 0 else {origin: float(operator.work.inputs[index].bytes)}
-            if operator.name in SLICE and index == 0:
+            if operator.name in in_place and index == 0:
                 needed.setdefault(origin, set()).add(key)
                 stored = {operator.id: float(operator.work.output_bytes)} if stored else {}
             for tensor, size in stored.items():
                 needed.setdefault(tensor, set()).add(key)
                 if key != -1:
                     reads[key][tensor] = max(reads[key].get(tensor, 0.0), size)
-    return [_kernel(part, key, reads[key], needed, results, on_chip or (lambda _: False)) for key, part in members.items()]
+    return [_kernel(part, key, reads[key], needed, results, on_chip or (lambda _: False), whole) for key, part in members.items()]
+
+
+def _put(operator: Operator) -> Tensor:
+    """What an update puts in place."""
+    return operator.work.inputs[1] if operator.name == "stablehlo.dynamic_update_slice" else operator.work.inputs[-1]
 
 
 def _origins(
-    operators: tuple[Operator, ...], source: dict[int, int], results: set[int], rematerialize: bool, hidden: Callable[[Tensor], bool]
+    operators: tuple[Operator, ...],
+    source: dict[int, int],
+    results: set[int],
+    rematerialize: bool,
+    hidden: Callable[[Tensor], bool],
+    in_place: set[str],
 ) -> list[dict[int, float]]:
     """For each operator what has to be read from memory, and how much of it, to have its result: the result itself, or what makes it."""
     found: list[dict[int, float]] = []
@@ -117,7 +142,7 @@ def _origins(
         if any(hidden(tensor) for tensor in operator.work.outputs):
             found.append({})
             continue
-        if operator.name in SLICE:
+        if operator.name in in_place:
             found.append(own)
             continue
         makers: dict[int, float] = {}
@@ -195,12 +220,13 @@ def _kernel(
     needed: dict[int, set[int]],
     results: set[int],
     hidden: Callable[[Tensor], bool],
+    whole: set[int],
 ) -> Kernel:
     written = 0.0
     for operator in part:
         leaves = operator.id in results or any(reader != key for reader in needed.get(operator.id, ()))
-        if leaves and operator.name in UPDATE:
-            put = operator.work.inputs[1] if operator.name == "stablehlo.dynamic_update_slice" else operator.work.inputs[-1]
+        if leaves and operator.name in UPDATE and operator.id not in whole:
+            put = _put(operator)
             written += 0.0 if hidden(put) else float(put.bytes)
         elif leaves and operator.name not in SLICE:
             written += math.fsum(tensor.bytes for tensor in operator.work.outputs if not hidden(tensor))

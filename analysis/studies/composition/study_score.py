@@ -26,16 +26,18 @@ FROZEN_AS = {"again": "rematerialize", "exchange_s": "communication_s"}
 """Columns of data/frozen/hlo_published/estimates.csv and what `estimates` calls them today."""
 
 
-def estimates(steps: Sequence[Step]) -> pd.DataFrame:
+def estimates(steps: Sequence[Step], as_stated: bool = True) -> pd.DataFrame:
     """Times of steps by fidelity, one row a step, fidelity and kind of kernel; `rematerialize` False is the fusion rule without rule 3.
 
+    Args:
+        as_stated: whether rule 3 is that of before the first score (`study_fusion`).
     Columns: line, fidelity, rematerialize, kind, compute_s (of the kind), communication_s, time_s (of the step), flop (of the
         step), kernels.
     """
     rows: list[dict[str, object]] = []
     for step, module, on_chip in _modules(steps):
         for rematerialize in (True, False):
-            parts = study_fusion.kernels(module, on_chip, rematerialize)
+            parts = study_fusion.kernels(module, on_chip, rematerialize, as_stated)
             for fidelity in FIDELITIES:
                 if not rematerialize and fidelity != "shares":
                     continue
@@ -44,6 +46,11 @@ def estimates(steps: Sequence[Step]) -> pd.DataFrame:
                 whole = {"communication_s": found.communication_s, "time_s": found.time_s, "flop": module.flops, "kernels": len(parts)}
                 rows.extend({**common, "kind": kind, "compute_s": time, **whole} for kind, time in sorted(found.by_kind_s.items()))
     return pd.DataFrame(rows)
+
+
+def today(steps: Sequence[Step]) -> pd.DataFrame:
+    """Times of steps with shares by the fusion rule as it is corrected: columns line, time_s."""
+    return estimates(steps, as_stated=False).query("fidelity == 'shares' and rematerialize").drop_duplicates("line")[["line", "time_s"]]
 
 
 def _modules(steps: Sequence[Step]) -> Iterator[tuple[Step, Module, Callable[[Tensor], bool] | None]]:
