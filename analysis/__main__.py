@@ -192,7 +192,7 @@ def _run(arguments: list[str]) -> int:
         return 2
     from analysis.errors import DatasetMissing, InputError
 
-    given = [part for word in rest for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    given = [part for word in rest for part in (word.split("=", 1) if word.startswith("--") else [word])]  # --option=value is two
     for at, option in enumerate(given):
         gone = next((old for old in (" ".join([name, *given[at : at + 2]]), f"{name} {option}") if old in RETIRED_OPTIONS), "")
         if gone:
@@ -204,7 +204,7 @@ def _run(arguments: list[str]) -> int:
             if len(rest) <= at + 2:
                 return example(name, next(iter(rest[at + 1 :]), None), "".join(rest[:at]))
         app = _app(name)
-        _written_over(rest)
+        _written_over(given)
         result = app(args=_by_our_names(app, rest), prog_name=f"{PROGRAM} {name}", standalone_mode=True)
         return int(result or 0)
     except SystemExit as stop:
@@ -262,11 +262,10 @@ def complete(words: list[str]) -> list[str]:
     return [option for option in [*options, "--help", "--example"] if begun.startswith("-") and option.startswith(begun)]
 
 
-def _written_over(arguments: list[str]) -> None:
+def _written_over(words: list[str]) -> None:
     """Refuse an output that is a file which the same command is given to read."""
     from analysis.errors import InputError
 
-    words = [part for word in arguments for part in (word.split("=", 1) if word.startswith("--") else [word])]
     outputs = {at + 1 for at, word in enumerate(words) if word in ("--out", "--timeline", "--plot")}
     read = {os.path.realpath(word) for at, word in enumerate(words) if at not in outputs and word and os.path.isfile(word)}
     for at in outputs & set(range(len(words))):
