@@ -32,7 +32,7 @@ class AlsoWritten:
 class Strict(BaseModel):
     """A model that refuses unknown keys and cannot be changed once read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Asked(Strict):

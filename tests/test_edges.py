@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -204,3 +205,33 @@ def test_too_few_blocks_to_judge_are_refused(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "b.csv").write_text("\n".join(rows[:3]) + "\n")
     assert main(["blocks", "evaluate", str(tmp_path / "b.csv"), "--quick", "--members", "1"]) == 2
     assert "leave none to judge" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--model llama-3.1-8b", "--tpot-target-ms 5", "--emit vllm", "--plot a.svg", "--sure", "--max-gpus 4"])
+def test_a_table_of_questions_takes_no_question_of_the_line(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """They would be answered as if the option had not been given."""
+    assert main(["predict", "recommend", str(EXAMPLES / "predict" / "recommend.csv"), *option.split()]) == 2
+    assert f"{option.split()[0]}: is of one question alone" in capsys.readouterr().err
+
+
+def test_two_bounds_of_one_name_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["serve", "capacity", str(EXAMPLES / "serve" / "simulate.yaml"), "--out", str(tmp_path / "limit")]
+    assert main([*asked, "--slo", "ttft_p99=0.5", "--slo", "tpot_p99=1", "--slo", "ttft_p99=0.1"]) == 2
+    assert "ttft_p99=0.1: is given twice" in capsys.readouterr().err
+
+
+def test_a_trace_without_requests_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "r.csv").write_text("request_id,arrived_at,num_prefill_tokens,num_decode_tokens\n")
+    steps = str(EXAMPLES / "serve" / "steps.csv")
+    assert main(["serve", "replay", str(tmp_path / "r.csv"), "--scheduler", "vllm", "--steps", steps, "--out", str(tmp_path / "o")]) == 2
+    assert "r.csv:2: has no rows" in capsys.readouterr().err and not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("value", [".nan", ".inf"])
+def test_a_sites_constant_that_is_no_number_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str) -> None:
+    log, site = str(EXAMPLES / "calibrate" / "nccl_tests.txt"), tmp_path / "site.yaml"
+    assert main(["calibrate", log, "--out", str(site)]) == 0
+    text = re.sub(r"(latency: )[\d.]+", rf"\g<1>{value}", site.read_text(), count=1)
+    site.write_text(text)
+    assert main(["compare", log, "--site", str(site)]) == 2
+    assert "latency: Input should be a finite number" in capsys.readouterr().err

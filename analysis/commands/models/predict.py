@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -194,17 +194,19 @@ def recommend(
     from analysis.predict.recommend.emit import arguments
 
     check_plot(plot, questions, out)
+    asked: dict[str, Any] = {
+        "model": model, "devices": devices, "max_gpus": max_gpus, "engines": emit or engines, "modes": modes, "precision": precision,
+        "kv_precision": kv_precision, "input_tokens": input_tokens, "output_tokens": output_tokens, "requests_per_s": requests_per_s,
+        "ttft_target_ms": ttft_target_ms, "tpot_target_ms": tpot_target_ms, "sequence_length": sequence_length,
+        "global_batch": global_batch, "step_target_s": step_target_s, "tokens": tokens, "days_target": days_target, "prices": prices,
+        "grid_g_per_kwh": grid_g_per_kwh, "sure": sure,
+    }  # fmt: skip
     if questions is not None:
-        if emit or plot:
-            raise InputError("of one question alone, not of a table", key="--emit" if emit else "--plot")
+        if alone := [name.replace("_", "-") for name, value in {"emit": emit, "plot": plot, **asked}.items() if value]:
+            raise InputError("is of one question alone: a table has it in a column", key=f"--{alone[0]}")
         answer_cases("predict recommend", questions, out, choice.answers, scheduler, as_json, rows_a_task=choice.ROWS_A_TASK)
         return
-    answered = choice.recommended(
-        model=model, devices=devices, max_gpus=max_gpus, engines=emit or engines, modes=modes, precision=precision,
-        kv_precision=kv_precision, input_tokens=input_tokens, output_tokens=output_tokens, requests_per_s=requests_per_s,
-        ttft_target_ms=ttft_target_ms, tpot_target_ms=tpot_target_ms, sequence_length=sequence_length, global_batch=global_batch,
-        step_target_s=step_target_s, tokens=tokens, days_target=days_target, prices=prices, grid_g_per_kwh=grid_g_per_kwh, sure=sure,
-    )  # fmt: skip
+    answered = choice.recommended(**asked)
     started = arguments(answered.plan, model) if emit else ""
     if as_json:
         typer.echo(json.dumps(choice.as_json(answered) | ({"start": started} if emit else {}), indent=1, default=float))

@@ -123,6 +123,7 @@ def capacity(
     """Largest rate of requests that meets all bounds, by bisection on the same requests."""
     import pandas as pd
 
+    from analysis.errors import InputError
     from analysis.serving.capacity import at_rate, read_bound
     from analysis.serving.capacity import capacity as search
     from analysis.serving.points.simulation import read_configuration
@@ -130,6 +131,8 @@ def capacity(
     from analysis.tables import write_csv
 
     bounds = [read_bound(text) for text in slo]
+    if twice := next((text for at, text in enumerate(slo) if text.partition("=")[0] in [one.partition("=")[0] for one in slo[:at]]), ""):
+        raise InputError(f"{twice}: is given twice", key="--slo")
     configuration = read_configuration(config, read_site(site))
     requests, setup = configuration.requests, configuration.setup()
     found = search(lambda rate: configuration.run(at_rate(requests, rate), record_batches=False), bounds, tolerance)
