@@ -28,6 +28,16 @@ def test_services_run_one_script_on_a_supported_python() -> None:
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
 
+def test_both_services_try_the_tools_again_by_a_schedule() -> None:
+    """Of a scheduled run they do this and nothing else, and what they call is there."""
+    github = yaml.safe_load((ROOT / ".github" / "workflows" / "trials.yml").read_text())
+    gitlab = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text())
+    steps = [step["run"] for step in github["jobs"]["trials"]["steps"] if "run" in step]
+    assert steps == gitlab["trials"]["script"] == ["make trials", ".venv/bin/python -m analysis trials --since"]
+    assert github[True]["schedule"] and "schedule" in gitlab["trials"]["rules"][0]["if"] and "!=" in gitlab["ci"]["rules"][0]["if"]
+    assert "--since" in run_analysis("trials", "--help", cwd=ROOT).stdout and "trials:" in (ROOT / "Makefile").read_text()
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
