@@ -24,14 +24,23 @@ def main(
     ] = False,
     record: Annotated[bool, typer.Option(help="add the run to data/trials (for maintainers)")] = False,
     keep: Annotated[bool, typer.Option(help="keep the environments (up to 1.3 GB each)")] = False,
+    container: Annotated[
+        Path | None, typer.Option(help="only build this container file without root (needs buildah), and ask the tool of --only inside")
+    ] = None,
+    root: Annotated[
+        list[str] | None, typer.Option(help="IMAGE=ROOT.tar: a root packed by mmdebstrap in place of a base image (may be given again)")
+    ] = None,
 ) -> None:
-    """Write outcomes.csv, steps.csv, pins.csv (and changes.csv, releases.csv, exercises.csv); a stopped run goes on with the next tool."""
+    """Write outcomes.csv, steps.csv, pins.csv (and changes.csv, releases.csv, exercises.csv, or containers.csv and container_steps.csv).
+
+    A stopped run goes on with the next tool.
+    """
     import shutil
     from datetime import UTC, datetime
 
     import pandas as pd
 
-    from analysis.artifact.mtap.trials import exercises, records
+    from analysis.artifact.mtap.trials import containers, exercises, records
     from analysis.artifact.mtap.trials.catalogue import Trial, catalogue, find
     from analysis.artifact.mtap.trials.running import attempt, machine_class, of_releases
     from analysis.studies.freezing import Freeze
@@ -39,6 +48,13 @@ def main(
 
     chosen = [find(name) for name in only] if only else list(catalogue())
     out.mkdir(parents=True, exist_ok=True)
+    if container is not None:
+        tool, program = (chosen[0].tool, chosen[0].first()) if only else (container.resolve().parent.name, "")
+        stand_ins = dict(containers.stand_in_of(text) for text in root or [])
+        for name, table in containers.attempt(tool, container, stand_ins, program).items():
+            write_csv(table.assign(date=datetime.now(UTC).date().isoformat()), out / f"{name}.csv")
+            typer.echo(table.to_string(index=False))
+        return
     pieces = Freeze(out)
     if again:
         for trial in chosen:

@@ -88,7 +88,7 @@ def machine_class() -> str:
 
 def scrub(message: str) -> str:
     """A message without what belongs to one machine: paths keep their last part, addresses go, long ones are cut."""
-    text = re.sub(r"\w+://\S+", "<address>", message)
+    text = re.sub(r"\w+://\S+|\b\d+(?:\.\d+){3}(?::\d+)?\b", "<address>", message)
     text = re.sub(r"(?<!\w)(?:/[\w.+@~-]+)+/([\w.+@-]+)", r"\1", text)
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
     return re.sub(r"\s+", " ", text).strip()[:240]
