@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from analysis.__main__ import main
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
+from analysis.paths import ROOT
 from analysis.predict.program.predict import operator_times, predict, predictions
 from analysis.predict.program.predict_report import as_json, table
 from analysis.predict.program.predict_trace import steps
@@ -376,3 +377,11 @@ def test_every_operation_has_its_cost() -> None:
         costs.reduce_window_count(window, padding, Tensor(shape, "f32", 48), arrays) for window, padding, shape, arrays in windows
     ]
     kept("operations", found)
+
+
+def test_the_fragment_on_the_page_reads_as_the_page_explains_it(tmp_path: Path) -> None:
+    """`book/hlo_programs.md` shows a product without its closing braces: twice the product of three lengths, three tensors of bf16."""
+    fragment = (ROOT / "book" / "hlo_programs.md").read_text(encoding="utf-8").split("```\nmodule @jit_product")[1].split("```")[0]
+    (tmp_path / "product.mlir").write_text(f"module @jit_product{fragment}  }}\n}}\n", encoding="utf-8")
+    (operator,) = [each for each in read(tmp_path / "product.mlir").operators if each.flops]
+    assert (operator.op_class, operator.flops, operator.bytes) == ("matmul", 2 * 4096**3, 3 * 4096**2 * 2)
