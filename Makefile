@@ -84,8 +84,8 @@ bench: $(READY)
 
 test: $(TEST_READY)
 	@$(VENV)/bin/ruff check analysis tests notebooks
-	@$(VENV)/bin/mypy analysis
-	@$(VENV)/bin/python -m pytest -n 2 --dist loadgroup --ignore=tests/checks
+	@mkdir -p _build; $(VENV)/bin/mypy analysis >_build/types.txt 2>&1 & $(VENV)/bin/python -m pytest -n 2 --dist loadgroup --ignore=tests/checks; \
+	tested=$$?; wait $$!; typed=$$?; cat _build/types.txt; exit $$((tested | typed))
 
 pdf: book
 	@$(RUN) pdf

@@ -12,11 +12,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.compiled import outer
 from analysis.cores.riscv.compressed import expand
 from analysis.cores.riscv.decode import decode
 from analysis.cores.riscv.elf import Program
-from analysis.cores.riscv.trace import FIRST_FLOAT_REGISTER, NEVER_EXECUTED, NO_REGISTER, PLAIN_INSTRUCTIONS, OpClass, Trace
+from analysis.cores.riscv.trace import FIRST_FLOAT_REGISTER, NEVER_EXECUTED, NO_REGISTER, OpClass, Trace
 from analysis.cores.timing.state import CODE, CODE_TABLE, MAX_CODE
 from analysis.errors import InputError
 
@@ -106,20 +105,17 @@ def static_code(trace: Trace, program: Program | None = None) -> tuple[NDArray, 
     return table, index, base
 
 
-@outer
 def _place(address: NDArray[np.int64], known: NDArray[np.int64]) -> None:
     """Turn addresses into physical ones, in place; `known` holds the pages of the executable in the order of physical memory."""
-    numbers = {page: place for place, page in enumerate(known)}
-    last, shift = -1, 0
-    for k in range(len(address)):
-        if address[k] == 0:
-            continue
-        page = address[k] >> PAGE_BITS
-        if page != last:
-            if page not in numbers:
-                numbers[page] = len(numbers)
-            last, shift = page, (numbers[page] - page) << PAGE_BITS
-        address[k] += shift
+    used = np.flatnonzero(address)
+    page = address[used] >> PAGE_BITS
+    runs = np.flatnonzero(np.diff(page, prepend=page[:1] - 1))  # most accesses stay on the page of the one before
+    pages, first, which = np.unique(page[runs], return_index=True, return_inverse=True)
+    numbers = {number: place for place, number in enumerate(known.tolist())}
+    for number in pages[np.argsort(first)].tolist():  # a page gets its place when it is first used
+        numbers.setdefault(number, len(numbers))
+    shifts = [(numbers[number] - number) << PAGE_BITS for number in pages.tolist()]
+    address[used] += np.repeat(np.array(shifts, np.int64)[which], np.diff(runs, append=len(page)))
 
 
 def program_pages(program: Program) -> NDArray[np.int64]:
@@ -135,6 +131,6 @@ def physical_addresses(address: NDArray[np.uint64], program: Program | None) -> 
     if program is None:
         return physical, 0
     known = program_pages(program)
-    _place.chosen(len(physical) <= PLAIN_INSTRUCTIONS)(physical, known)
+    _place(physical, known)
     code = next(s.address for s in program.segments if s.executable) >> PAGE_BITS
     return physical, int(np.flatnonzero(known == code)[0] - code) << PAGE_BITS

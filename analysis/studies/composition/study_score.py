@@ -53,17 +53,19 @@ def today(steps: Sequence[Step]) -> pd.DataFrame:
     return estimates(steps, as_stated=False).query("fidelity == 'shares' and rematerialize").drop_duplicates("line")[["line", "time_s"]]
 
 
+_PROGRAMS: dict[tuple[str, ...], Module] = {}
+
+
 def _modules(steps: Sequence[Step]) -> Iterator[tuple[Step, Module, Callable[[Tensor], bool] | None]]:
     """Each step with its program, read once for all that share it, and what its attention kernel keeps on the chip."""
-    read: dict[tuple[str, ...], Module] = {}
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "step.mlir"
         for step in steps:
-            if step.module_key not in read:
+            if step.module_key not in _PROGRAMS:
                 path.write_text(step.text())
-                read[step.module_key] = hlo.read(path)
+                _PROGRAMS[step.module_key] = hlo.read(path)
             fused = step.attention == "fused"
-            yield step, read[step.module_key], study_fusion.scores_on_chip(int(step.options["sequence"])) if fused else None
+            yield step, _PROGRAMS[step.module_key], study_fusion.scores_on_chip(int(step.options["sequence"])) if fused else None
 
 
 def by_kernel_tables(steps: Sequence[Step]) -> pd.DataFrame:
