@@ -220,13 +220,6 @@ def test_two_bounds_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Captu
     assert "ttft_p99=0.1: is given twice" in capsys.readouterr().err
 
 
-def test_a_trace_without_requests_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "r.csv").write_text("request_id,arrived_at,num_prefill_tokens,num_decode_tokens\n")
-    steps = str(EXAMPLES / "serve" / "steps.csv")
-    assert main(["serve", "replay", str(tmp_path / "r.csv"), "--scheduler", "vllm", "--steps", steps, "--out", str(tmp_path / "o")]) == 2
-    assert "r.csv:2: has no rows" in capsys.readouterr().err and not (tmp_path / "o").exists()
-
-
 @pytest.mark.parametrize("value", [".nan", ".inf"])
 def test_a_sites_constant_that_is_no_number_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str) -> None:
     log, site = str(EXAMPLES / "calibrate" / "nccl_tests.txt"), tmp_path / "site.yaml"

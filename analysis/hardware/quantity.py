@@ -32,8 +32,6 @@ class Quantity(Strict):
             raise ValueError(f"expected low <= value <= high, got {self.low:g}, {self.value:g}, {self.high:g}")
         if self.low < 0:
             raise ValueError("must not be negative")
-        if self.high == float("inf"):
-            raise ValueError("must be finite")
         return self
 
     @property

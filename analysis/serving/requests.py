@@ -114,11 +114,9 @@ def read_requests(
         think_s: where a turn does not say.
     """
     frame = read_trace(path, tokens_per_word, turns)
-    if frame.empty:
-        raise InputError("has no rows", path=path, line=2)
     told = "session_id" in frame.columns
     sessions = pd.factorize(frame["session_id"])[0].astype(np.int64) if told else np.zeros(0, np.int64)
-    if arrive is not None and "arrived_at" not in frame.columns:
+    if arrive is not None and "arrived_at" not in frame.columns and len(frame):
         own = np.where(sessions >= 0, sessions, sessions.max(initial=-1) + np.cumsum(sessions < 0)) if told else np.arange(len(frame))
         frame.insert(0, "arrived_at", arrive(int(own.max()) + 1)[own])
     carried(frame.columns, "serve", path)

@@ -69,9 +69,9 @@ class Item(Sourced, Generic[Value]):
 
 Flag = Item[Annotated[bool, Field(strict=True)]]
 Percent = Item[Annotated[float, Field(strict=True, ge=0, le=10000)]]
-Ratio = Item[Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]]
+Ratio = Item[Annotated[float, Field(strict=True, ge=0)]]
 Correlation = Item[Annotated[float, Field(strict=True, ge=-1, le=1)]]
-Minutes = Item[Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]]
+Minutes = Item[Annotated[float, Field(strict=True, gt=0)]]
 Count = Item[Annotated[int, Field(strict=True, ge=0)]]
 
 
@@ -163,7 +163,7 @@ class Failure(Sourced):
     failure: Literal["F1", "F2", "F3", "F4"]
     what: str
     resolved: bool = Field(description="a small fix cured it")
-    disagreement_percent: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] | None = Field(
+    disagreement_percent: Annotated[float, Field(strict=True, ge=0)] | None = Field(
         None, description="F3: distance from a known baseline (percent)"
     )
 
