@@ -142,7 +142,7 @@ def machine(device: Device, gpus: int, nodes: int, network_gbit_per_s: float) ->
     held, each, said = usual.devices_per_node, gpus // nodes, network_gbit_per_s == network_gbit_per_s
     most = CARDS if usual.levels[0].topology in ("host", "bridge") else held
     if each > most:
-        raise InputError(f"{each} {device.name} in one node; at most {most} reach each other without a network", key="gpus")
+        raise InputError(f"{each} {device.name} in one node; at most {most} reach each other without a network: give nodes", key="gpus")
     if nodes == 1:
         system = usual if gpus <= held else systems.cluster(device, gpus)
         return system, ["the network is not used in one node"] if said else []

@@ -30,10 +30,6 @@ FARTHEST = 4.0
 """Factor on a part's time beyond which it is not believed to explain a point by itself."""
 LEAST_DOUBT = 0.05
 """Doubt (logarithm) of any part: clocks, releases, what a log does not say."""
-LABELS = {"model": "model_path", "device": "system", "engine": "backend", "tensor_parallel": "tp_size", "pipeline_parallel": "pp_size",
-          "data_parallel": "attention_dp_size", "expert_parallel": "moe_ep_size", "clients": "batch_size", "input_tokens": "isl",
-          "output_tokens": "osl", "kv_precision": "kvcache_quant_mode"}  # fmt: skip
-"""Option -> column of `predict serving`; elsewhere they are called the same."""
 NEEDED = {
     "training": ("model", "device", "gpus", "sequence_length", "global_batch"),
     "serving": ("model", "device", "engine", "tensor_parallel", "input_tokens", "output_tokens", "clients"),
@@ -54,17 +50,13 @@ class Answered:
 def question(log: Log, options: Mapping[str, object], path: str | Path | None = None) -> tuple[pd.DataFrame, list[str]]:
     """Rows of the case command, as text, from a log and the options that say what it does not; and what the options overrule."""
     given = {name: str(value) for name, value in options.items() if value not in (None, "")}
-    name_of = LABELS if log.kind == "serving" else {}
-    from analysis.case_columns import reads
-
-    known = reads(f"predict {log.kind}").known()
     for name in given:
-        if name_of.get(name, name) not in known:
+        if not _column(name, log.kind):
             raise InputError(f"is no part of a question of {log.kind}", key=f"--{name.replace('_', '-')}")
     notes, rows = [], []
     for row in log.rows:
         if log.tool == "CSV":
-            rows.append({**row, **{name_of.get(name, name): value for name, value in given.items()}})
+            rows.append({**row, **{_column(name, log.kind): value for name, value in given.items()}})
             continue
         notes += [f"{name} {value}, as the option says, not {row[name]}" for name, value in given.items() if row.get(name, value) != value]
         row = {**row, **given}
@@ -78,9 +70,16 @@ def question(log: Log, options: Mapping[str, object], path: str | Path | None = 
     return pd.DataFrame(rows).fillna("").astype(str), list(dict.fromkeys(notes))
 
 
+def _column(option: str, kind: str) -> str:
+    """The case command's column for an option, in any vocabulary; empty where it has none."""
+    from analysis.case_columns import reads
+
+    return "attention_dp_size" if (option, kind) == ("data_parallel", "serving") else reads(f"predict {kind}").read_as(option)
+
+
 def _served(row: dict[str, str]) -> dict[str, str]:
     """A serving point in the case command's columns: labels from means, clients of a rank."""
-    found = {LABELS.get(name, name): value for name, value in row.items()}
+    found = {_column(name, "serving") or name: value for name, value in row.items()}
     if "arrival" in row:  # sent by a client of the log's own, whose lengths are means where nothing else is said
         found.setdefault("length_low", "1")
     ranks = float(row.get("data_parallel") or 1)

@@ -221,11 +221,6 @@ def checkpoints(model: Model) -> tuple[str, ...]:
     return tuple(dict.fromkeys((own, *named)))
 
 
-def own_type(model: Model, name: str, device: str) -> str:
-    """Type of the weights where none is said, as engines load them: the checkpoint's name's, else its own, else 16 bits."""
-    return models.type_in_name(name) or next(iter(checkpoints(model)), in_words("bf16", device))
-
-
 def types(model: Model, gemm: str, moe: str, precision: str, name: str) -> tuple[str, str, str, str]:
     """Label, types of the matrix products, of those around attention, of the routed experts."""
     gemm, moe, precision = gemm.lower(), moe.lower(), precision.lower()
@@ -522,11 +517,10 @@ def _arrival(text: Callable[[str], str], ranks: int) -> dict[str, Any]:
 def _weights(text: Callable[[str], str], model: Model, device: str, asked: bool, assumed: list[str]) -> tuple[str, str, str, str]:
     """Label of a row's weights, and types of their products, attention and experts; what is not said is put into `assumed`."""
     said = [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
-    if not any(said):
-        said[2] = own_type(model, text("model_path"), device) if asked else "bf16"
-        why = (
-            "as the model's name says" if asked and models.type_in_name(text("model_path")) else "the checkpoint's own: no precision given"
-        )
+    if not any(said):  # as engines load it: the type that the checkpoint's name says, else its own, else 16 bits
+        named = models.type_in_name(text("model_path")) if asked else ""
+        own = next(iter(checkpoints(model)), in_words("bf16", device)) if asked else "bf16"
+        said[2], why = (named, "as the model's name says") if named else (own, "the checkpoint's own: no precision given")
         assumed.append(f"weights in {in_words(said[2], device)} ({why})")
     elif asked and without_bf16(device) and {"bf16", "bfloat16"} & {*map(str.lower, said), text("kvcache_quant_mode").lower()}:
         raise InputError(f"{gpus.load(device).name} has no bf16: ask for fp16", key="precision")

@@ -139,7 +139,7 @@ def question(
     Args:
         model, device: names as in data/workloads/models.yaml and data/hardware (or the kernel tables); gpus: tensor-parallel.
         clients: requests in flight; input_tokens, output_tokens: of a request, drawn from 0.8 of them.
-        engine: vllm, sglang or trtllm; precision: a key of `cases.PRECISIONS` (empty: `cases.own_type`).
+        engine: vllm, sglang or trtllm; precision: a key of `cases.PRECISIONS` (empty: the checkpoint's own).
         expert_parallel: GPUs over which whole experts are spread; kv_precision: bf16 or fp8 (empty: the engine's own).
         memory_utilization, max_batched_tokens (of a step), engine_version: 0 or empty: as the engine is started for such a question.
         lora_adapters, lora_rank: LoRA adapters in memory, and their rank (0: vLLM's default).
