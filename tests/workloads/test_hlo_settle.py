@@ -132,6 +132,21 @@ REWRITINGS = {
     "reduce nothing": (f'%r = "stablehlo.reduce"(%x, %s) {_ADD} {{dimensions = array<i64>}} : ({X}, tensor<f32>) -> {X}', X),
     "clamp": (f"%r = stablehlo.clamp %zero, %x, %one : {X}", X),
     "a product": (f"%r = stablehlo.dot_general %n, %x, contracting_dims = [1] x [0] : ({N}, {X}) -> tensor<6x1xf32>", "tensor<6x1xf32>"),
+    "calls on a constant": (
+        f"%q = stablehlo.custom_call @one(%two) : ({X}) -> {X}\n %o = stablehlo.custom_call @other(%two) : ({X}) -> {X}\n"
+        f" %w = stablehlo.custom_call @one(%two) : ({X}) -> {X}\n %z = stablehlo.add %q, %o : {X}\n %r = stablehlo.add %w, %z : {X}",
+        X,
+    ),
+    "small numbers": (
+        f"%c = stablehlo.constant dense<1.0> : tensor<f8E4M3FN>\n %q = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<f8E4M3FN>) ->"
+        f" tensor<4x1xf8E4M3FN>\n %o = stablehlo.convert %q : (tensor<4x1xf8E4M3FN>) -> {X}\n %r = stablehlo.multiply %o, %x : {X}",
+        X,
+    ),
+    "four bits": (
+        f"%c = stablehlo.constant dense<1> : tensor<i4>\n %q = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<i4>) -> tensor<4x1xi4>\n"
+        f" %o = stablehlo.convert %x : ({X}) -> tensor<4x1xi4>\n %r = stablehlo.multiply %o, %q : tensor<4x1xi4>",
+        "tensor<4x1xi4>",
+    ),
     "nothing left": (f"%q = stablehlo.multiply %x, %one : {X}\n %o = stablehlo.sine %q : {X}\n %r = stablehlo.add %zero, %one : {X}", X),
 }  # fmt: skip
 

@@ -30,6 +30,9 @@ _ON_QUANTISED = {
 QUANTISED_NOTE = (
     "quantised elements: a product counts as the product of the integers that store them; zero points and rescaling are not counted"
 )
+IMPORT = "stablehlo-legalize-to-hlo,func.func(canonicalize{region-simplify=disabled})"
+"""The last of XLA's steps, which rewrite operators."""
+_TIDY = "canonicalize{region-simplify=disabled enable-patterns=none}"
 _registered = False
 
 
@@ -198,21 +201,17 @@ def _steps(content: bytes) -> str:
     first = [
         *(["chlo-legalize-to-high-level-mhlo", "chlo-legalize-to-stablehlo"] if chlo else []),
         # Writing out complex functions also folds constants, drops repeated ones and joins blocks: done in any case, without blocks faster.
-        "stablehlo-complex-math-expander" if complex_numbers or jumps else "canonicalize{region-simplify=disabled enable-patterns=none}",
+        "stablehlo-complex-math-expander" if complex_numbers or jumps else _TIDY,
         *(["mhlo-sink-constants-to-control-flow"] if branching else []),
     ]
-    last = "canonicalize{region-simplify=disabled}"
-    return f"builtin.module(func.func({','.join(first)}),stablehlo-legalize-to-hlo,func.func({last}))"
+    return f"func.func({','.join(first)}),{IMPORT}"
 
 
-_TIDY = "canonicalize{region-simplify=disabled enable-patterns=none}"
-
-
-def _run(module: Any, made: Any, steps: str) -> bool:
+def _run(module: Any, made: Any, steps: str, verify: bool = False) -> bool:
     with made:
         try:
             manager = passmanager.PassManager.parse(f"builtin.module({steps})")
-            manager.enable_verifier(False)
+            manager.enable_verifier(verify)
             manager.run(module.operation)
         except Exception as error:
             _raise_for_memory(error)
@@ -227,32 +226,17 @@ def tidy(module: Any, made: Any) -> bool:
 
 def simplify(module: Any, made: Any, content: bytes) -> bool:
     """Run XLA's import steps on the module in place; whether they could be run. When not, the module is spoilt: parse it anew."""
-    with made:
-        try:
-            if b"einsum" in content and _holds(module, "stablehlo.einsum"):
-                passmanager.PassManager.parse(
-                    "builtin.module(stablehlo-legalize-to-hlo,func.func(mhlo-legalize-einsum-to-dot-general))"
-                ).run(module.operation)
-            manager = passmanager.PassManager.parse(_steps(content))
-            manager.enable_verifier(False)
-            manager.run(module.operation)
-        except Exception as error:
-            _raise_for_memory(error)
+    if b"einsum" in content and _holds(module, "stablehlo.einsum"):
+        einsum = "stablehlo-legalize-to-hlo,func.func(mhlo-legalize-einsum-to-dot-general)"
+        if not _run(module, made, einsum, verify=True):
             return False
-        return True
+    return _run(module, made, _steps(content))
 
 
 def refine(module: Any, made: Any) -> bool:
     """Work out dynamic shapes from the static ones of the arguments, in place; whether it could be done."""
-    with made:
-        try:
-            passmanager.PassManager.parse(
-                "builtin.module(stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism),stablehlo-refine-shapes)"
-            ).run(module.operation)
-        except Exception as error:
-            _raise_for_memory(error)
-            return False
-        return True
+    steps = "stablehlo-refine-shapes,func.func(stablehlo-canonicalize-dynamism),stablehlo-refine-shapes"
+    return _run(module, made, steps, verify=True)
 
 
 def module_name(module: Any) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analysis.workloads.graph import Tensor
-from analysis.workloads.hlo.bindings import Unread, ir, passmanager
+from analysis.workloads.hlo.bindings import IMPORT, Unread, ir, passmanager
 from analysis.workloads.hlo.cost import COLLECTIVE, ELEMENTWISE, TRANSCENDENTAL
 from analysis.workloads.hlo.types import integers
 
@@ -204,9 +204,7 @@ def ask(walker: Walker, operation: Any, kinds: tuple[int, ...]) -> Any:
         ir.Operation.create("func.return", operands=[copy.result], ip=before)
     end.erase()
     if walker.manager is None:  # to make one takes longer than to run it
-        walker.manager = passmanager.PassManager.parse(
-            "builtin.module(stablehlo-legalize-to-hlo,func.func(canonicalize{region-simplify=disabled}))", operation.context
-        )
+        walker.manager = passmanager.PassManager.parse(f"builtin.module({IMPORT})", operation.context)
         walker.manager.enable_verifier(False)
     walker.manager.run(module.operation)
     return _answer(walker, operation, block, kinds, set(constant))

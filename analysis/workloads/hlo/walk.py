@@ -47,18 +47,6 @@ _SETTLED = {None, END, *(HANDLERS[name] for name in ("call", "optimization_barri
 _REGIONS = {"reduce", "reduce_window", "scatter", "select_and_scatter", "map", "sort", "all_reduce", "reduce_scatter"}
 
 
-class _Plans(dict[str, Any]):
-    """Plans by name, each made when it is first wanted: asking a dictionary twice takes longer."""
-
-    def __init__(self, make: Any) -> None:
-        super().__init__()
-        self.make = make
-
-    def __missing__(self, name: str) -> Any:
-        plan = self[name] = self.make(name)
-        return plan
-
-
 class Walker:
     """Records of one program; `record` is what the caller reads."""
 
@@ -75,7 +63,7 @@ class Walker:
                     self.functions[name] = inner
                 elif inner.name == "sdy.mesh":
                     meshes[name] = mesh_sizes(str(inner.attributes["mesh"]))
-        self.plans = _Plans(self._plan)
+        self.plans: dict[str, Any] = {}
         self.regions: dict[Any, Region] = {}
         # Values, types and attributes are told apart by the hashes of their addresses (64 bits): comparing the objects takes longer.
         self.types: dict[int, int] = {}
@@ -232,7 +220,10 @@ class Walker:
         for view in block.operations:
             operation = view.operation
             full = operation.name
-            handler, known, keeps_type, wanted, applies, alike = plans[full]
+            try:
+                handler, known, keeps_type, wanted, applies, alike = plans[full]
+            except KeyError:
+                handler, known, keeps_type, wanted, applies, alike = plans[full] = self._plan(full)
             if handler is not None:
                 operands = [*operation.operands]
                 if handler is END:
@@ -266,7 +257,7 @@ class Walker:
                 if not (keeps_type and is_static[kinds[0]]):  # else the types taken tell the type made
                     output = types.get(hash(result.type))
                     key = (*kinds, self.type_of(result.type) if output is None else output)
-            if wanted is not None and not (count == 1 and is_splat[kind]):
+            if wanted is not None and not (count == 1 and is_splat[kinds[0]] and full == "stablehlo.broadcast_in_dim"):
                 try:
                     key = (key, *map(hash, map(operation.attributes.get, wanted)))
                 except TypeError:
@@ -326,7 +317,10 @@ class Walker:
         if self.settles:
             if not outputs or isinstance(value, Unread):
                 raise NeedsPasses
-            change = self.constant_kind(value) if name == "constant" else rule(self, operation, name, kinds, outputs[0], alike)
+            try:
+                change = self.constant_kind(value) if name == "constant" else rule(self, operation, name, kinds, outputs[0], alike)
+            except (ir.MLIRError, RuntimeError, TypeError, ValueError):  # what the bindings cannot say of an operator alone
+                raise NeedsPasses from None
         if change is None and name == "subtract" and is_zero(self.makers[kinds[1]]):
             change = SUBTRACTED
         if isinstance(change, (int, Steps)) or change is RESHAPED:
