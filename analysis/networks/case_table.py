@@ -58,8 +58,6 @@ def parse_case(row: Mapping[Any, str], *, path: str | Path | None = None, line: 
     def one(key: str, kind: type) -> float:
         return _number(row[key], kind, key, path, line)
 
-    row = {key: text.strip() for key, text in row.items()}
-    row = {key: text.strip() for key, text in row.items()}
     network = Network(
         backend=row["backend"],
         topology=tuple(row["topology"].split("+")),
@@ -114,7 +112,9 @@ def _row_by_row(frame: pd.DataFrame, given: list[str], path: str | Path | None) 
     cases, wrong = [], []
     for number, row in zip(first, frame.iloc[first][given].to_dict("records"), strict=True):
         try:
-            cases.append(parse_case({**DEFAULTS, **row}, path=path, line=int(frame.index[number]) + 2))
+            cases.append(
+                parse_case({**DEFAULTS, **{key: text.strip() for key, text in row.items()}}, path=path, line=int(frame.index[number]) + 2)
+            )
         except InputError as error:
             wrong.append(error)
     if wrong:

@@ -596,9 +596,16 @@ class Model(Strict):
 
 
 class ModelFile(Strict):
-    """`data/workloads/models.yaml`."""
+    """`data/workloads/models.yaml`.
+
+    Args:
+        endings: of checkpoints' names that change nothing of the network, longest first.
+        weight_types: word of a checkpoint's name -> type of its weights.
+    """
 
     models: dict[str, Model]
+    endings: tuple[str, ...]
+    weight_types: dict[str, WeightType]
 
     @model_validator(mode="before")
     @classmethod
@@ -623,9 +630,13 @@ class ModelFile(Strict):
 
 
 @cache
+def _file() -> ModelFile:
+    return read_yaml(PATH, ModelFile)
+
+
 def all_models() -> dict[str, Model]:
     """Every model of `data/workloads/models.yaml`, by name."""
-    return read_yaml(PATH, ModelFile).models
+    return _file().models
 
 
 def plain(name: str) -> str:
@@ -651,21 +662,6 @@ def _spellings(name: str) -> Iterator[str]:
     yield plain(own).removeprefix("meta")
 
 
-ENDINGS = (
-    "reasoning", "blockwise", "quantized", "pertensor", "instruct", "thinking", "dynamic", "static", "block", "nvfp4", "mxfp4",
-    "w4a16", "w8a16", "chat", "base", "bf16", "fp16", "gptq", "int4", "int8", "w8a8", "4bit",
-    "8bit", "mtp", "fp8", "fp4", "awq", "bnb", "it", "hf", "pt",
-)  # fmt: skip
-"""What a checkpoint's name may end with that changes nothing of its network, longest first."""
-
-
-TYPES_IN_NAMES = {
-    "nvfp4": "nvfp4", "fp4": "nvfp4", "mxfp4": "mxfp4", "fp8": "fp8", "mxfp8": "mxfp8", "awq": "int4", "gptq": "int4", "w4a16": "int4",
-    "int4": "int4", "4bit": "int4", "8bit": "int8", "int8": "int8", "w8a8": "int8", "w8a16": "int8", "w4afp8": "int4",
-}  # fmt: skip
-"""Word of a checkpoint's name -> type of its weights."""
-
-
 def type_in_name(name: str) -> str:
     """Type of the weights that a checkpoint's name says; empty where it says none: 16 bits, or the model's own."""
     if _named(name.strip()) is None:  # the path of a configuration, which says its types itself
@@ -673,7 +669,7 @@ def type_in_name(name: str) -> str:
     words = re.split(r"[^a-z0-9]+", name.lower().rsplit("/", 1)[-1])
     if "gguf" in words or any(re.fullmatch("i?q[2-8]", word) for word in words) or ("bnb" in words and "4bit" in words):
         raise InputError(f"weights as {name!r} has them (GGUF, or 4 bits of bitsandbytes) are not covered: give a precision", key="model")
-    found = [TYPES_IN_NAMES[word] for word in words if word in TYPES_IN_NAMES]
+    found = [_file().weight_types[word] for word in words if word in _file().weight_types]
     return next((kind for kind in ("int8", "int4") if kind in found), found[0] if found else "")  # GPTQ-Int8 has 8, W4AFP8 4
 
 
@@ -681,7 +677,7 @@ def _shortened(spelling: str) -> Iterator[str]:
     """A plain name with one ending after another taken off."""
     spelling = re.sub(r"(i?q[2-8](k[msl]?|x?xs|s|m|nl|[01])\.?)?(gguf)?$", "", spelling)  # of llama.cpp, such as Q4_K_M
     yield spelling
-    while ending := next((end for end in ENDINGS if spelling.endswith(end) and spelling != end), ""):
+    while ending := next((end for end in _file().endings if spelling.endswith(end) and spelling != end), ""):
         spelling = spelling.removesuffix(ending).rstrip(".")
         yield spelling
 

@@ -91,9 +91,9 @@ def test_sustained_rate_by_hand() -> None:
     v100, t4, p4, l4 = (kernel_devices.load(name) for name in ("Tesla V100-PCIE-32GB", "Tesla T4", "Tesla P4", "NVIDIA L4"))
     assert (Physics().power_gain, Physics().wide_sm, Physics().shared_issue) == (1.6, 0.8, 1.0)
     unlimited = Physics(power_gain=float("inf"), wide_sm=0.8, shared_issue=0.5)
-    assert unlimited.sustained_flop_per_s(v100) == v100.matrix_flop_per_s  # 64 lanes, integers of their own
-    assert unlimited.sustained_flop_per_s(l4) == pytest.approx(0.8 * l4.matrix_flop_per_s)
-    assert unlimited.sustained_flop_per_s(p4) == pytest.approx(0.8 * 0.5 * p4.matrix_flop_per_s)
+    assert unlimited.sustained_flop_per_s(v100) == v100.device.peak_flop_per_s("fp32")  # 64 lanes, integers of their own
+    assert unlimited.sustained_flop_per_s(l4) == pytest.approx(0.8 * l4.device.peak_flop_per_s("fp32"))
+    assert unlimited.sustained_flop_per_s(p4) == pytest.approx(0.8 * 0.5 * p4.device.peak_flop_per_s("fp32"))
     assert Physics(power_gain=1.6).sustained_flop_per_s(t4) == pytest.approx(1.6 * 50 / 8.1 / (195 / 10.07) * 8.1e12, rel=1e-3)
     mi210 = kernel_devices.load("AMD Instinct MI210")
     assert [unlimited.sustained_flop_per_s(mi210, matrix=matrix) for matrix in (True, False)] == [45.3e12, 22.6e12]
@@ -126,10 +126,10 @@ def test_data_sheets_of_the_devices_that_look_wrong_in_the_dataset() -> None:
     """NeuSight's table has a P4 with 40 multiprocessors of 64 lanes and an L4 with 60; NVIDIA: GP104 has 20 of 128, the L4 58 of 128."""
     p4, l4, mi210 = (kernel_devices.load(name) for name in ("Tesla P4", "NVIDIA L4", "AMD Instinct MI210"))
     assert (p4.sms, p4.architecture.lanes_per_sm) == (20, 128)
-    assert (l4.sms, l4.architecture.lanes_per_sm, l4.bandwidth_bytes_per_s) == (58, 128, 300e9)
-    assert (mi210.sms, mi210.matrix_flop_per_s, mi210.vector_flop_per_s) == (104, 45.3e12, 22.6e12)
+    assert (l4.sms, l4.architecture.lanes_per_sm, l4.device.memory_bandwidth_bytes_per_s) == (58, 128, 300e9)
+    assert (mi210.sms, mi210.device.peak_flop_per_s("fp32"), mi210.device.vector_flop_per_s("fp32")) == (104, 45.3e12, 22.6e12)
     # lanes x 2 x clock is the printed peak: 58 x 128 x 2 x 2.04 GHz = 30.3 TFLOP/s, which 60 multiprocessors would not give
-    assert pytest.approx(l4.vector_flop_per_s, rel=1e-3) == 58 * 128 * 2 * 2.04e9
+    assert pytest.approx(l4.device.vector_flop_per_s("fp32"), rel=1e-3) == 58 * 128 * 2 * 2.04e9
     # headroom of the T4: (70 - 20)/8.1 over (215 - 20)/10.07
     assert kernel_devices.load("Tesla T4").power_headroom == pytest.approx(50 / 8.1 / (195 / 10.07))
 

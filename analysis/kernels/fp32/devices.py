@@ -77,21 +77,6 @@ class Board:
     linear_tiles: Tiles
 
     @property
-    def vector_flop_per_s(self) -> float:
-        """fp32 peak of the vector units (FLOP/s)."""
-        return self.device.vector_flop_per_s("fp32")
-
-    @property
-    def matrix_flop_per_s(self) -> float:
-        """fp32 peak that a matrix product reaches (FLOP/s): the matrix cores on AMD, the vector units on NVIDIA."""
-        return self.device.peak_flop_per_s("fp32")
-
-    @property
-    def bandwidth_bytes_per_s(self) -> float:
-        """Of device memory (bytes/s)."""
-        return self.device.memory_bandwidth_bytes_per_s
-
-    @property
     def l2_bytes(self) -> float:
         """Last-level cache (bytes)."""
         return self.device.l2_bytes or 0.0
@@ -107,7 +92,7 @@ class Board:
 
         ((TDP - 20 W) / peak) / ((reference TDP - 20 W) / reference peak).
         """
-        own = ((self.device.tdp_w or 0.0) - BOARD_OVERHEAD_W) / (self.vector_flop_per_s / 1e12)
+        own = ((self.device.tdp_w or 0.0) - BOARD_OVERHEAD_W) / (self.device.vector_flop_per_s("fp32") / 1e12)
         reference = (self.architecture.reference_tdp_w - BOARD_OVERHEAD_W) / self.architecture.reference_tflop_per_s
         return own / reference
 

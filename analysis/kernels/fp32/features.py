@@ -22,7 +22,7 @@ def gemm_features(operators: Operators, gpu: Board, physics: Physics) -> Floats:
     operands = BYTES * (o.m * o.n + o.n * o.k)
     quantisation = np.ceil(t.waves) / t.waves
     padding = t.tiles * t.columns * t.rows / (o.b * o.m * o.k)
-    traffic_s = t.tiles * (t.columns + t.rows) * o.n * BYTES / gpu.bandwidth_bytes_per_s
+    traffic_s = t.tiles * (t.columns + t.rows) * o.n * BYTES / gpu.device.memory_bandwidth_bytes_per_s
     waves_s = bound.compute_s * quantisation * padding
     return np.column_stack(
         [
@@ -50,7 +50,7 @@ def vector_features(operators: Operators, gpu: Board, physics: Physics) -> Float
     (Volta white paper: 1.5 times the delivered bandwidth of Pascal at 1.23 times the peak), 0 otherwise.
     """
     o, todo, bound = operators, work(operators), roofline(operators, gpu, physics)
-    issue = gpu.vector_flop_per_s * (1.0 if gpu.architecture.separate_integer_pipe else 0.5)
+    issue = gpu.device.vector_flop_per_s("fp32") * (1.0 if gpu.architecture.separate_integer_pipe else 0.5)
     resident = BYTES * o.h * gpu.sms * 8
     cost = np.zeros(64)
     for op, value in OP_COST.items():
@@ -64,7 +64,7 @@ def vector_features(operators: Operators, gpu: Board, physics: Physics) -> Float
             log2(todo.bytes_moved / gpu.l2_bytes),
             log2(o.b / gpu.sms),
             log2(resident / gpu.l2_bytes),
-            np.full(len(o), float(log2(gpu.bandwidth_bytes_per_s / issue))),
+            np.full(len(o), float(log2(gpu.device.memory_bandwidth_bytes_per_s / issue))),
             streams,
             cost[o.op],
             np.full(len(o), 1.0 if gpu.device.memory_type.startswith("HBM") and gpu.architecture.separate_integer_pipe else 0.0),

@@ -36,7 +36,7 @@ class Physics:
             share *= self.wide_sm
         if not gpu.architecture.separate_integer_pipe:
             share *= self.shared_issue
-        return share * (gpu.matrix_flop_per_s if matrix else gpu.vector_flop_per_s)
+        return share * (gpu.device.peak_flop_per_s("fp32") if matrix else gpu.device.vector_flop_per_s("fp32"))
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ def _flop_per_element(op: Codes) -> Floats:
 def roofline(operators: Operators, gpu: Board, physics: Physics | None = None) -> DeviceTime[Floats]:
     """max(flop / rate, bytes / bandwidth), at the peak or, with `physics`, at the sustained rate."""
     todo = work(operators)
-    matrix = physics.sustained_flop_per_s(gpu) if physics else gpu.matrix_flop_per_s
-    vector = physics.sustained_flop_per_s(gpu, matrix=False) if physics else gpu.vector_flop_per_s
-    rates = Rates(np.where(operators.is_gemm, matrix, vector), gpu.bandwidth_bytes_per_s)
+    matrix = physics.sustained_flop_per_s(gpu) if physics else gpu.device.peak_flop_per_s("fp32")
+    vector = physics.sustained_flop_per_s(gpu, matrix=False) if physics else gpu.device.vector_flop_per_s("fp32")
+    rates = Rates(np.where(operators.is_gemm, matrix, vector), gpu.device.memory_bandwidth_bytes_per_s)
     return time_on_device(todo.flop, todo.bytes_moved, rates)
 
 
