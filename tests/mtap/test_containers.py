@@ -46,7 +46,7 @@ def test_base_images_are_those_that_no_stage_made() -> None:
 
 def test_each_step_lasts_until_the_next_and_the_prediction_is_asked_inside(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RC", "0")
-    tables = containers.attempt("A tool", file, {}, "print(1)")
+    tables = containers.attempt("A tool", file, program="print(1)")
     row, seconds = tables["containers"].iloc[0], list(tables["container_steps"]["seconds"])
     assert (row["status"], row["step"], row["steps"], row["size_mb"], row["value"], row["unit"]) == (0, 3, 3, 123, 2.5, "ms")
     assert seconds[0] < 0.25 <= seconds[1] < 1.5 and seconds[2] >= 0.15
@@ -59,7 +59,7 @@ def test_each_step_lasts_until_the_next_and_the_prediction_is_asked_inside(file:
 def test_a_build_that_ends_names_its_step_and_its_cause(file: Path, monkeypatch: pytest.MonkeyPatch, says: str, expected: str) -> None:
     monkeypatch.setenv("RC", "2")
     monkeypatch.setenv("SAYS", says)
-    row = containers.attempt("A tool", file, {}, "print(1)")["containers"].iloc[0]
+    row = containers.attempt("A tool", file, program="print(1)")["containers"].iloc[0]
     assert (row["status"], row["stopped_at"], row["class"]) == (2, "RUN make", expected)
     assert row["message"] == says.replace("10.0.0.1:53", "<address>")
 
@@ -67,6 +67,6 @@ def test_a_build_that_ends_names_its_step_and_its_cause(file: Path, monkeypatch:
 def test_without_an_engine_or_with_a_root_that_is_no_pair_it_is_said_in_a_line(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(containers, "ENGINE", "no-such-engine")
     with pytest.raises(InputError, match="Debian's package buildah"):
-        containers.attempt("A tool", file, {})
+        containers.attempt("A tool", file)
     said = CliRunner().invoke(app, ["--container", str(file), "--root", "python:3.11", "--out", str(file.parent / "out")])
     assert isinstance(said.exception, InputError) and "IMAGE=ROOT.tar" in str(said.exception)

@@ -50,8 +50,7 @@ def main(
     out.mkdir(parents=True, exist_ok=True)
     if container is not None:
         tool, program = (chosen[0].tool, chosen[0].first()) if only else (container.resolve().parent.name, "")
-        stand_ins = dict(containers.stand_in_of(text) for text in root or [])
-        for name, table in containers.attempt(tool, container, stand_ins, program).items():
+        for name, table in containers.attempt(tool, container, root or [], program).items():
             write_csv(table.assign(date=datetime.now(UTC).date().isoformat()), out / f"{name}.csv")
             typer.echo(table.to_string(index=False))
         return
