@@ -220,6 +220,13 @@ def test_two_bounds_of_one_name_are_refused(tmp_path: Path, capsys: pytest.Captu
     assert "ttft_p99=0.1: is given twice" in capsys.readouterr().err
 
 
+def test_a_closed_standard_output_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`>&-` of a shell; a command that writes a file needs none."""
+    monkeypatch.setattr("sys.stdout", None)
+    assert main(["predict", "collective", str(EXAMPLES / "predict" / "collectives.csv")]) == 2
+    assert "standard output, where the answers would go, is closed" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("value", [".nan", ".inf"])
 def test_a_sites_constant_that_is_no_number_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str) -> None:
     log, site = str(EXAMPLES / "calibrate" / "nccl_tests.txt"), tmp_path / "site.yaml"

@@ -28,9 +28,12 @@ def answer_cases(
             are written; how: further arguments of `answer_file`.
     """
     from analysis.case_files import answer_file
+    from analysis.errors import InputError
     from analysis.progress import Progress
 
     to_file = out is not None and str(out) != "-"
+    if sys.stdout is None and not to_file:
+        raise InputError("standard output, where the answers would go, is closed", key="--out")
     with nullcontext("") if to_file else TemporaryDirectory() as folder:
         target = out if out is not None and to_file else Path(folder) / "answers.csv"
         with Progress() as progress:
