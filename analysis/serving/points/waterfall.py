@@ -186,7 +186,7 @@ def one(model: str, device: str, gpus: int = 1, *rest: Any, library: Any = None,
     parameters = load()
     result = answer([case], parameters, library or KernelLibrary.load(), site)
     if result.raw.status[0]:
-        raise InputError(result.raw.status[0], key="model")
+        raise InputError(f"{result.raw.status[0]} ({in_words(f'weights in {case.types}', case.device)})", key="model")
     row = result.table.iloc[0]
     values = {name: float(row[name]) for name in (*TIMES, *RATES, "kv_cache_tokens", "most_requests")}
     values["throughput_tokens_per_s_per_gpu"] = values["output_tokens_per_s"] / gpus
