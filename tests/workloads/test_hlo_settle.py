@@ -217,10 +217,11 @@ def test_calls_hold_constants_of_their_own(monkeypatch: pytest.MonkeyPatch) -> N
     """A constant argument is no constant inside; each call has its constants; a sum with an argument that is zero stays."""
     inner = f"""func.func private @f(%x: {X}, %z: {X}) -> {X} {{ %two = stablehlo.constant dense<2.0> : {X}
  %0 = stablehlo.add %x, %z : {X}\n %1 = stablehlo.multiply %two, %0 : {X}\n return %1 : {X} }}\n"""
-    body = f"  %zero = stablehlo.constant dense<0.0> : {X}\n  %two = stablehlo.constant dense<2.0> : {X}\n" + "".join(
+    body = f"  %zero = stablehlo.constant dense<0.0> : {X}\n  %s = stablehlo.constant dense<2.0> : tensor<f32>\n" + "".join(
         f"  %{place} = func.call @f(%{before}, %zero) : ({X}, {X}) -> {X}\n" for place, before in ((0, "a"), (1, "0"))
     )
-    text = inner + hlo_texts.program(body + f"  %r = stablehlo.multiply %two, %1 : {X}\n  return %r : {X}", arguments=f"%a: {X}", result=X)
+    body += f"  %two = stablehlo.broadcast_in_dim %s, dims = [] : (tensor<f32>) -> {X}\n  %r = stablehlo.multiply %two, %1 : {X}\n"
+    text = inner + hlo_texts.program(body + f"  return %r : {X}", arguments=f"%a: {X}", result=X)
     one, whole, passes = _both(text.replace("module  {", "").rstrip("\n").removesuffix("}"), monkeypatch)
     assert not passes
     assert isinstance(one, Module)
