@@ -108,7 +108,7 @@ def test_states_that_a_plan_says_are_certain() -> None:
     row = {"program": "primus", "model": "llama-3-70b", "device": "MI300X", "gpus": "64", "sequence_length": "8192", "global_batch": "64"}
     item = case({**row, "micro_batch": "1", "recompute": "full"})
     held = memory(item)
-    assert held.ends[0] == pytest.approx(0.9 * held.state) and held.state > 190e9
+    assert 0.8 * held.state < held.ends[0] < 0.9 * held.total and held.state > 190e9
     assert answers(pd.DataFrame([{**row, "micro_batch": "1", "recompute": "full"}]))["fits"][0] == "no"
 
 
@@ -162,6 +162,24 @@ def test_primus_logs_the_last_stage() -> None:
     answer = answers(pd.DataFrame([{**row, "micro_batch": "1", "pipeline_parallel": "8"}])).iloc[0]
     assert answer["memory_gib"] == pytest.approx(last.total / 2**30)
     assert f"the fullest GPU needs {fullest.total / 2**30:.1f} GiB" in answer["assumed"]
+
+
+def test_primus_holds_nothing_of_its_fused_loss_but_the_logits() -> None:
+    """AMD-AGI/Primus, core/projection/module_profilers: output_layer.py counts two bytes a logit, loss.py nothing where it is fused."""
+    row = {"program": "primus", "model": "llama-2-7b", "device": "MI300X", "gpus": "8", "sequence_length": "4096", "global_batch": "8"}
+    held = [memory(case({**row, "micro_batch": "1", "vocabulary": words})) for words in ("32000", "64000")]
+    assert held[1].working - held[0].working == pytest.approx(2 * 4096 * 32000)
+
+
+def test_programs_of_many_measured_peaks_have_one_interval() -> None:
+    """Where no count is documented, or the few measured peaks lie far from it, the interval is wide."""
+    row = {"model": "llama-2-7b", "device": "a100", "gpus": "8", "sequence_length": "2048", "global_batch": "8", "micro_batch": "1"}
+    ends = {program: case({**row, "program": program}) for program in ("nanotron", "fsdp", "megatron", "internevo", "deepspeed")}
+    rest = {program: memory(item).error[1][1] / memory(item).error[0][1] for program, item in ends.items()}
+    assert rest["nanotron"] == rest["fsdp"] == rest["megatron"] < 1.7 < 2 < rest["internevo"] == rest["deepspeed"]
+    # the states follow from the plan: where they are nearly all, the interval is narrow
+    held = memory(case({**row, "program": "megatron", "recompute": "full", "vocabulary": "32000"}))
+    assert held.state / held.total > 0.9 and held.ends[1] / held.ends[0] < 1.3
 
 
 def test_a_search_and_an_answer_give_one_memory() -> None:
