@@ -67,7 +67,7 @@ class Plans:
     experts_again: Floats
     attention_again: Floats
     host: Floats
-    several: NDArray[np.bool_]
+    sharded: NDArray[np.bool_]
 
     @classmethod
     def of(cls, cases: Sequence[Case]) -> Plans:
@@ -111,7 +111,7 @@ class Plans:
             experts_again=moe,
             attention_again=core_attn,
             host=machine.host,
-            several=of.gpus > 1,
+            sharded=(of.zero >= 1) & (of.data * of.context > 1),
             low=of.precision.each({"bf16": 16, "fp8": 8, "mxfp8": 8, "nvfp4": 4}.__getitem__),
         )
 
@@ -211,7 +211,7 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     reduce = _left(parts.reduce, busy_back, s["reduce"], plans.reduce_overlap, plans)
     reduce = reduce + _left(parts.collect, busy_forward, s["reduce"], plans.collect_overlap, plans)
     update = stream * parts.update
-    own = np.where((eager | compiled) & plans.several, s["between_block_s"] * plans.blocks, 0.0)
+    own = np.where((eager | compiled) & plans.sharded, s["between_block_s"] * plans.blocks, 0.0)
     between = np.where(plans.host > 0, np.where(plans.old, 0.0, s["between_s"]) + own, 0.0)
     total = (m * busiest + fill + reduce + update) * slow + between
     return {
