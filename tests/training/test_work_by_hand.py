@@ -65,11 +65,14 @@ def test_gradients_of_a_microbatch_are_added_to_what_is_held(program: str, batch
     assert trained - frozen == pytest.approx(moved, abs=3.5e-3)  # and launches: 288 and 640 of 3 microseconds
 
 
-@pytest.mark.parametrize("program, gpus, each", [("fsdp", 2, 1), ("fsdp_compiled", 2, 1), ("fsdp", 1, 0), ("megatron", 2, 0)])
-def test_pytorch_s_own_programs_wait_for_each_block_on_several_gpus(program: str, gpus: int, each: int) -> None:
-    """Between two steps; on one GPU (data/recorded/h200_own) nothing of it was measured."""
+@pytest.mark.parametrize(
+    "program, gpus, zero, each",
+    [("fsdp", 2, "3", 1), ("fsdp_compiled", 2, "1", 1), ("fsdp", 2, "0", 0), ("fsdp", 1, "3", 0), ("megatron", 2, "1", 0)],
+)
+def test_pytorch_s_own_programs_wait_for_each_block_whose_states_are_sharded(program: str, gpus: int, zero: str, each: int) -> None:
+    """Between two steps; with one GPU (data/recorded/h200_own) or whole states nothing is gathered or updated shard by shard."""
     row = {"hidden_size": "2048", "attention_heads": "16", "vocabulary": "32000", "device": "h100", "sequence_length": "2048"}
-    row |= {"program": program, "gpus": str(gpus), "global_batch": str(gpus), "zero": "0"}
+    row |= {"program": program, "gpus": str(gpus), "global_batch": str(gpus), "zero": zero}
     cases = [case({**row, "layers": layers}) for layers in ("16", "32")]
     work, plans = parts(cases), Plans.of(cases)
     stream = {"fsdp": "stream_eager", "fsdp_compiled": "stream_compiled", "megatron": "stream"}[program]
