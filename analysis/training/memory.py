@@ -20,8 +20,8 @@ GIB = float(2**30)
 RESERVE_BYTES = 0.7e9
 """Communication buffers, work spaces of products and what the allocator keeps besides (bytes)."""
 SURE, ELSE = ((0.9, 0.75), (1.1, 1.25)), ((0.8, 0.4), (1.2, 2.5))
-"""Lower and upper end of states over what is counted, and of all else, whose blocks the allocator cuts and keeps (1): of `COUNTED`, of whose
-measured peaks 0.87 lie inside, and of the rest, of whose 14 peaks 10 do."""
+"""Lower and upper end of states over what is counted, and of all else, whose blocks the allocator cuts and keeps (1): of `COUNTED`, of
+whose measured peaks 0.87 lie inside, and of the rest, of whose 14 peaks 10 do."""
 COUNTED = ("nanotron", "fsdp", "fsdp_compiled", "megatron_2021", "megatron", "nemo", "maxtext", "llm_foundry")
 """Programs with many measured peaks (nanotron's and PyTorch's), or whose counts are documented."""
 
