@@ -150,7 +150,7 @@ def memory(runs: Case | Sequence[Case], whose: Any = "fullest") -> Memory:
         best = np.where(more, total, best)
         found = np.where(more, np.stack(np.broadcast_arrays(*sizes)), found)
     sure = of.program.isin(*COUNTED)
-    error = tuple(tuple(np.where(sure, *pair) for pair in zip(*ends, strict=True)) for ends in zip(SURE, ELSE, strict=True))
+    error: Any = tuple(tuple(np.where(sure, *pair) for pair in zip(*ends, strict=True)) for ends in zip(SURE, ELSE, strict=True))
     if isinstance(runs, Case):
         found, error = found[:, 0].tolist(), SURE if sure[0] else ELSE
     state, activations, spare = found
