@@ -292,7 +292,7 @@ def _wide(found: Any) -> Any:
 
 
 class _Inner(CPUDispatcher):  # type: ignore[misc]
-    """An inner function; where a test calls it from Python, it is compiled as an outer one."""
+    """An inner function; where Python calls it, it is compiled as an outer one."""
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """What a call with these types gives, compiled once for all kinds of integers."""

@@ -111,7 +111,7 @@ def new_work(tab: Tables) -> TilingWork:
     )
 
 
-@outer(error_model="numpy", _nrt=False)
+@inner(error_model="numpy", _nrt=False)
 def measure(tab: Tables, temporal: Array, spatial: Array, work: TilingWork, counts: Array) -> tuple[int, int]:
     """Fill `work`, and tile and partition words of `counts`; compute cycles, and the innermost level whose tiles do not fit (or -1)."""
     levels, dimensions = temporal.shape
