@@ -345,6 +345,35 @@ def test_prompts_are_replayed_in_pieces_from_the_release_that_does(device, relea
     assert (points_module.launch_s(case, host) == pytest.approx(62 * host.layer_s)) == replayed
 
 
+@pytest.mark.parametrize(
+    ("change", "padded"),
+    [
+        ({"engine_version": "0.11.0"}, False),
+        ({"engine_version": "0.11.1"}, True),
+        ({"engine_version": "0.12.0"}, True),
+        ({"engine_version": "0.14.0"}, False),
+        ({}, False),  # today's release
+        ({"engine_version": "0.11.1", "tp_size": 8}, True),
+        ({"engine_version": "0.12.0", "tp_size": 8}, False),
+        ({"engine_version": "0.12.0", "tp_size": 8, "moe_ep_size": 8}, True),
+        ({"engine_version": "0.12.0", "system": "MI300X"}, False),
+        ({"engine_version": "0.12.0", "backend": "sglang"}, False),
+        ({"engine_version": "0.12.0", "model_path": "gpt-oss-120b", "gemm_quant_mode": ""}, False),
+    ],
+)
+def test_experts_multiply_padded_tiles_in_the_releases_that_do(change, padded):
+    """vLLM pull requests 26197 (Hopper takes E8M0 scales, with which TritonOrDeepGemmExperts always calls DeepGEMM; 0.11.1) and 29346 (not at
+    tensor parallel 8; 0.12): compute_aligned_M pads each expert to 128 rows, so that one token takes as long as 128, and 256 longer."""
+    asked = {**ROW, "backend": "vllm", "system": "h200_sxm", "model_path": "Qwen3-235B-A22B", "gemm_quant_mode": "fp8_block", "tp_size": 4}
+    case = cases.case({**asked, **change})
+    configuration = points_module.configuration(case)
+    assert configuration.padded == padded
+    moe = next(call for call in operators.calls(configuration) if call.method == "moe")
+    few = operators.TOKENS <= 128
+    assert (np.unique(moe.arrays["tokens"][few]).tolist() == [128.0]) == padded
+    np.testing.assert_array_equal(moe.arrays["tokens"][~few], operators.TOKENS[~few])
+
+
 @pytest.mark.parametrize(("count", "chosen", "ranks"), [(256, 8, 1), (256, 8, 8), (128, 4, 4)])
 def test_a_batch_reaches_fewer_experts_than_even_choices_would(count, chosen, ranks):
     """Against draws: experts' chances are beta distributed around k / E with their squared mean over their variance as POPULARITY says."""

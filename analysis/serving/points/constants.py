@@ -220,9 +220,8 @@ def default_terms(frame: pd.DataFrame, families: Sequence[str]) -> pd.DataFrame:
 
     `engine`: operators where Python drives an engine at its defaults: kernels start one after another, where XLA compiles a step into one
     program; `untuned`: the same of models that no measured suite has, for whose shapes engines have no tuned kernels and fewer fused ones.
-    `block`: operators with weights in blocks of one scale where DeepGEMM does not multiply (vLLM before 0.14, AMD), or in 4 bits on AMD.
+    `quantised`: operators with weights of fewer than 16 bits on AMD's GPUs, where Triton multiplies; `amd`: 1 for prompts with such weights.
     `serial`: sequences of a step where the host schedules, samples and sends between steps: vLLM before 0.14.
-    `amd`: 1 for prompts with weights of fewer than 16 bits on AMD's GPUs.
 
     Source: release notes of vLLM 0.14.0 (asynchronous scheduling by default, https://github.com/vllm-project/vllm/pull/27614);
     https://github.com/sgl-project/sglang benchmark/kernels/quantization (DeepGEMM on SM90 and later, Triton elsewhere), and
@@ -230,12 +229,11 @@ def default_terms(frame: pd.DataFrame, families: Sequence[str]) -> pd.DataFrame:
     """
     python = (frame["script"] == "default") & frame["engine"].isin(("vllm", "sglang")) & (frame["vendor"] != "Google")
     quantised = (frame["vendor"] == "AMD") & (frame["types"] != "bf16")
-    block = quantised | (frame["old"] & frame["types"].str.contains("fp8_block"))
     operators = frame["operators"].astype(float)
     terms = {
         "engine": python * operators,
         "untuned": (python & ~frame["family"].isin(families)) * operators,
-        "block": block * operators,
+        "quantised": quantised * operators,
         "serial": frame["old"] * 1e6 * frame["host_s"],
         "amd": quantised,
     }

@@ -56,7 +56,8 @@ class Call:
 class Configuration:
     """What decides the step's operators: engine, model, plan, types (`attention`: of the products around it; `kv`: of the KV cache).
 
-    `joined`: vectors of the served model's width that a drafting block makes into one; `lora_adapters`, `lora_rank`: as of a case.
+    `joined`: vectors of the served model's width that a drafting block makes into one; `lora_adapters`, `lora_rank`: as of a case;
+    `padded`: whether each expert multiplies a tile, however few tokens chose it (`TILE`).
     """
 
     engine: str
@@ -70,6 +71,7 @@ class Configuration:
     joined: int = 0
     lora_adapters: int = 0
     lora_rank: int = 0
+    padded: bool = False
 
 
 def _gemm(part: str, grid: str, count: float, m: Floats, n: float, k: float, dtype: str) -> Call:
@@ -134,11 +136,17 @@ def _feed_forward(c: Configuration, layers: int, width: float, reduce: bool = Tr
         yield from _collective("all_reduce", layers, 2 * t * h, tp)
 
 
+TILE = 128.0
+"""Rows to which DeepGEMM's contiguous layout pads the tokens of each expert: with fewer tokens than that the experts take as long as with as
+many, whoever chose them."""
+
+
 def _experts(c: Configuration) -> Iterator[Call]:
     e, t, h = c.model.experts, TOKENS, float(c.model.hidden)
     assert e is not None
     layers, width = c.model.expert_layers, float(e.latent or h)
     everywhere = t * c.plan.attention_data
+    rows = np.maximum(everywhere, TILE) if c.padded else everywhere
     router = _gemm("experts", "tokens", layers, t, e.count, h, c.router)
     yield router if c.router == "bf16" else replace(router, method="router")
     options = (
@@ -154,8 +162,8 @@ def _experts(c: Configuration) -> Iterator[Call]:
         yield _gemm("experts", "tokens", layers, t, width, h, c.gemm)
         yield _gemm("experts", "tokens", layers, t, h, width, c.gemm)
     # The tables' experts have three matrices.
-    count, fewer = layers * (c.model.ffn_matrices / 3), reached(e, c.plan.expert, everywhere)
-    yield Call("experts", "tokens", "moe", count, {"tokens": everywhere}, options, fewer)
+    count, fewer = layers * (c.model.ffn_matrices / 3), reached(e, c.plan.expert, rows)
+    yield Call("experts", "tokens", "moe", count, {"tokens": rows}, options, fewer)
     if dispatched(c.model, c.plan):
         yield from _dispatched(c, layers, width)
     elif c.plan.attention_data > 1:

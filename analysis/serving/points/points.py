@@ -284,6 +284,19 @@ def launch_s(case: Case, host: Host) -> float:
     return host.layer_s * (model.attention_layers + model.linear_layers + model.expert_layers + model.dense_layers) / 2
 
 
+def padded(case: Case) -> bool:
+    """Do experts with a scale a block go through DeepGEMM's contiguous layout at any number of tokens? In vLLM 0.11.1 to 0.13 on NVIDIA's
+    GPUs, from 0.12 on not where they are cut by tensor parallel 8.
+
+    Source: https://github.com/vllm-project/vllm/pull/26197 (E8M0 scales, with which TritonOrDeepGemmExperts always takes DeepGEMM),
+        /pull/29346 (tensor parallel 8), deep_gemm_utils.py compute_aligned_M (padding); from 0.14 on backends are chosen by shape.
+    """
+    routed = case.engine == "vllm" and case.experts == "fp8_block" and device_of(case.device).vendor == "NVIDIA"
+    if not routed or not at_least(case, (0, 11, 1)) or at_least(case, (0, 14)):
+        return False
+    return case.plan.expert_tensor != 8 or not at_least(case, (0, 12))
+
+
 def configuration(case: Case) -> Configuration:
     """What decides a step's operators."""
     s = settings.of(case)
@@ -291,7 +304,7 @@ def configuration(case: Case) -> Configuration:
     router: str = case.model.experts.router if case.model.experts is not None else "bf16"
     router = "tf32" if router == "fp32" and s.tf32 else router
     adapters = case.lora_adapters, case.lora_rank
-    return Configuration(case.engine, case.model, case.plan, case.gemm, case.attention, routed, s.kv, router, 0, *adapters)
+    return Configuration(case.engine, case.model, case.plan, case.gemm, case.attention, routed, s.kv, router, 0, *adapters, padded(case))
 
 
 def drafting(case: Case) -> Configuration:

@@ -45,15 +45,14 @@ def test_what_defaults_cost_is_what_sources_agree_on() -> None:
     parts += [rows("c", [1.0] * 20, script="recipe")]
     factors, each = slower(pd.concat(parts, ignore_index=True), FAMILIES)
     assert each["engine"] == pytest.approx(2e-6, rel=0.03) and not factors
-    assert [each[name] for name in ("untuned", "block", "serial")] == pytest.approx([0.0] * 3, abs=1e-7)
+    assert [each[name] for name in ("untuned", "quantised", "serial")] == pytest.approx([0.0] * 3, abs=1e-7)
 
 
 @pytest.mark.parametrize(
     ("change", "term", "each_s", "longer"),
     [
         ({"family": "new"}, "untuned", 2e-6, 1.2),  # 1e5 operators
-        ({"vendor": "AMD", "types": "fp8_block"}, "block", 2e-6, 1.2),
-        ({"old": True, "types": "bf16 and fp8_block"}, "block", 2e-6, 1.2),
+        ({"vendor": "AMD", "types": "fp8_block"}, "quantised", 2e-6, 1.2),
         ({"old": True, "host_s": 2e-2}, "serial", 1e-5, 1.2),  # 20,000 sequences
     ],
 )

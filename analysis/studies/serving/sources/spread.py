@@ -23,10 +23,10 @@ from analysis.serving.points.constants import (
 from analysis.studies.intervals import cluster_bootstrap, interpolated_quantile
 
 SLOWER = {"tpot": (), "ttft": ("amd",)}
-EACH = {"tpot": ("engine", "untuned", "block", "serial"), "ttft": ()}
+EACH = {"tpot": ("engine", "untuned", "quantised", "serial"), "ttft": ()}
 """Terms of `default_terms` of which a factor, or seconds for each that they count, is fitted: decode steps lack time between their many
 kernels; prompts multiply for longer than kernels take to start."""
-RIDGE, UNIT_S = 0.0003, {"engine": 5e-6, "untuned": 5e-6, "block": 5e-6, "serial": 2e-5}
+RIDGE, UNIT_S = 0.0003, {"engine": 5e-6, "untuned": 5e-6, "quantised": 5e-6, "serial": 2e-5}
 """Strength with which factors and seconds are held at none, and of what size a time of an operator or a sequence would surprise."""
 TAIL = 0.3
 """Errors (logarithm) beyond which a row's weight falls."""
