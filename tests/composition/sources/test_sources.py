@@ -134,7 +134,7 @@ def test_longer_answers_are_in_flight_longer() -> None:
 
 def test_a_question_without_a_published_setting_is_elsewhere() -> None:
     parameters = constants.load()
-    cases = [waterfall.question(model, "h100_sxm", 8, 32, 1024, 1024, "vllm") for model in ("llama-3.1-70b", "llama-3.1-8b")]
+    cases = [waterfall.question(model, "h100_sxm", 8, 32, 1024, 1024, "vllm", "fp8") for model in ("llama-3.1-70b", "llama-3.1-8b")]
     found = features(list(cases), points(list(cases), KernelLibrary.load()))
     assert constants.outside(found, parameters) == [(), ("settings (the engine's defaults)",)] and set(parameters.elsewhere) == {
         "tpot",
