@@ -362,8 +362,8 @@ def test_prompts_are_replayed_in_pieces_from_the_release_that_does(device, relea
     ],
 )
 def test_experts_multiply_padded_tiles_in_the_releases_that_do(change, padded):
-    """vLLM pull requests 26197 (Hopper takes E8M0 scales, with which TritonOrDeepGemmExperts always calls DeepGEMM; 0.11.1) and 29346 (not at
-    tensor parallel 8; 0.12): compute_aligned_M pads each expert to 128 rows, so that one token takes as long as 128, and 256 longer."""
+    """One token takes as long as 128, and 256 longer: compute_aligned_M pads each expert to 128 rows. vLLM pulls 26197 (E8M0 scales,
+    with which TritonOrDeepGemmExperts always calls DeepGEMM; 0.11.1) and 29346 (not at tensor parallel 8; 0.12)."""
     asked = {**ROW, "backend": "vllm", "system": "h200_sxm", "model_path": "Qwen3-235B-A22B", "gemm_quant_mode": "fp8_block", "tp_size": 4}
     case = cases.case({**asked, **change})
     configuration = points_module.configuration(case)

@@ -220,7 +220,7 @@ def default_terms(frame: pd.DataFrame, families: Sequence[str]) -> pd.DataFrame:
 
     `engine`: operators where Python drives an engine at its defaults: kernels start one after another, where XLA compiles a step into one
     program; `untuned`: the same of models that no measured suite has, for whose shapes engines have no tuned kernels and fewer fused ones.
-    `quantised`: operators with weights of fewer than 16 bits on AMD's GPUs, where Triton multiplies; `amd`: 1 for prompts with such weights.
+    `quantised`: operators with weights of fewer than 16 bits on AMD's GPUs, where Triton multiplies; `amd`: 1 for such prompts.
     `serial`: sequences of a step where the host schedules, samples and sends between steps: vLLM before 0.14.
 
     Source: release notes of vLLM 0.14.0 (asynchronous scheduling by default, https://github.com/vllm-project/vllm/pull/27614);

@@ -137,8 +137,7 @@ def _feed_forward(c: Configuration, layers: int, width: float, reduce: bool = Tr
 
 
 TILE = 128.0
-"""Rows to which DeepGEMM's contiguous layout pads the tokens of each expert: with fewer tokens than that the experts take as long as with as
-many, whoever chose them."""
+"""Rows to which DeepGEMM pads the tokens of each expert: with fewer tokens than that they take as long as with as many."""
 
 
 def _experts(c: Configuration) -> Iterator[Call]:
