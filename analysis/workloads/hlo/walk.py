@@ -395,7 +395,7 @@ class Walker:
         return place, made
 
     def _constant(self, kind: int, written: bool) -> int:
-        """Place of a constant among those of the function that is being read, which XLA's steps put first; `_place_constants` numbers them."""
+        """Place of a constant of the function that is being read; XLA's steps put them first, and `_place_constants` numbers them."""
         constants = self.open[-1]
         if kind not in constants:
             constants[kind] = next(self.constant_places), written
