@@ -13,8 +13,8 @@ from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE
 from analysis.networks.event_simulation.loop import Run, simulate
 from analysis.networks.event_simulation.records import SimulatedSystem, TraceNodes
 
-PLAIN_CASES = 200
-"""So many cases are answered in plain Python sooner than compiled code is read from disk."""
+PLAIN_CASES = 2000
+"""So many cases take plain Python a tenth of a second; compiling for them takes two, once."""
 
 
 def single_collective(collective: int, size_bytes: int, npus: int) -> TraceNodes:
