@@ -195,12 +195,6 @@ class Run:
             choose: lists above the figure that decide which of its traces are shown.
         """
         margin = {"l": 60, "r": 20, "t": 50, "b": 60}
-        if figure.layout.updatemenus:  # a list stands above the figure, and the title above the list
-            margin["t"] = 110 if figure.layout.title.text else 70
-            figure.update_layout(
-                updatemenus=[{"x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"} for _ in figure.layout.updatemenus]
-            )
-            figure.update_layout(title={"y": 0.97, "yanchor": "top"})
         figure.update_layout(template="plotly_white", colorway=COLORS, font={"size": 13}, margin=margin, title_font_size=15)
         html = figure.to_html(
             full_html=False, include_plotlyjs=False, div_id=f"{self.name}-{name}", config={"displaylogo": False, "responsive": True}
