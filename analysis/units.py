@@ -79,9 +79,3 @@ def parse(text: str, dimension: str) -> float:
     if found != dimension:
         raise ValueError(f"{text!r} is in {found}, expected {dimension}")
     return number * factor
-
-
-def with_unit(number: str, unit: str) -> str:
-    """A printed number with its unit, a space between (none before `/s`); us and uJ become µs and µJ."""
-    unit = re.sub(r"^u(?=[sJ]$)", "µ", unit.strip())
-    return number + ("" if not unit or unit.startswith("/") else " ") + unit

@@ -86,7 +86,7 @@ def test_scores_stay_on_the_chip(tmp_path: Path) -> None:
 
     shape = (2, 64, 4, 8)
     module = module_of(tmp_path, attend, shape, shape, shape)
-    fused = moved(module, on_chip=study_fusion.scores_on_chip(64))
+    fused = moved(module, on_chip=study_score.scores_on_chip(64))
     written_out = moved(module)
     # q, k, v read and the result written by the two products; scores (2 x 4 x 64 x 64) only where they are written out.
     assert sum(size for kind, size in fused if kind == "matmul") == 4.0 * 4 * 2 * 64 * 4 * 8

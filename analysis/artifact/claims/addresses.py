@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from analysis.artifact.claims.check_files import Source
 from analysis.artifact.claims.results import Results
+from analysis.artifact.publishing.words import with_unit
 from analysis.errors import InputError
-from analysis.units import with_unit
 
 ADDRESS = re.compile(r"(?P<table>\w+/\w+)(?:\[(?P<where>.*)\])?\.(?P<column>[^:]+)(?::(?P<form>.*))?")
 EXPECTED = "expected notebook/table[column: value, ...].column:format, its `where` as in data/claims/checks"

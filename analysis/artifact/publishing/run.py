@@ -26,12 +26,11 @@ from matplotlib.text import Text
 
 from analysis.artifact.publishing.looks import legible
 from analysis.artifact.publishing.package import glossary
-from analysis.artifact.publishing.words import spell
+from analysis.artifact.publishing.words import spell, with_unit
 from analysis.errors import InputError
 from analysis.paths import DATA, RESULTS
 from analysis.tables import read_csv, to_csv_bytes, write_atomic
 from analysis.theme import COLORS
-from analysis.units import with_unit
 
 Kind = Literal["computed", "measured", "recorded", "cited", "frozen"]
 KINDS = ("computed", "measured", "recorded", "cited", "frozen")

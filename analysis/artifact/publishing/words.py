@@ -56,3 +56,9 @@ def spell(fig: Figure) -> None:
     for text in fig.findobj(Text):
         if isinstance(text, Text):
             text.set_text(in_words(text.get_text()))
+
+
+def with_unit(number: str, unit: str) -> str:
+    """A printed number with its unit, a space between (none before `/s`); us and uJ become µs and µJ."""
+    unit = re.sub(r"^u(?=[sJ]$)", "µ", unit.strip())
+    return number + ("" if not unit or unit.startswith("/") else " ") + unit

@@ -57,11 +57,6 @@ class Kernel:
     vector: VectorWork = NO_WORK
 
 
-def scores_on_chip(sequence: int) -> Callable[[Tensor], bool]:
-    """Whether a tensor has the shape of attention scores: five axes or more, (..., queries, group, keys), queries = keys = `sequence`."""
-    return lambda tensor: len(tensor.shape) >= 5 and tensor.shape[-1] == sequence and tensor.shape[-3] == sequence
-
-
 def kernels(
     module: Module, on_chip: Callable[[Tensor], bool] | None = None, rematerialize: bool = True, as_stated: bool = False
 ) -> list[Kernel]:

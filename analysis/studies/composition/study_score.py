@@ -26,6 +26,11 @@ FROZEN_AS = {"again": "rematerialize", "exchange_s": "communication_s"}
 """Columns of data/frozen/hlo_published/estimates.csv and what `estimates` calls them today."""
 
 
+def scores_on_chip(sequence: int) -> Callable[[Tensor], bool]:
+    """Whether a tensor has the shape of attention scores: five axes or more, (..., queries, group, keys), queries = keys = `sequence`."""
+    return lambda tensor: len(tensor.shape) >= 5 and tensor.shape[-1] == sequence and tensor.shape[-3] == sequence
+
+
 def estimates(steps: Sequence[Step], as_stated: bool = True) -> pd.DataFrame:
     """Times of steps by fidelity, one row a step, fidelity and kind of kernel; `rematerialize` False is the fusion rule without rule 3.
 
@@ -65,7 +70,7 @@ def _modules(steps: Sequence[Step]) -> Iterator[tuple[Step, Module, Callable[[Te
                 path.write_text(step.text())
                 _PROGRAMS[step.module_key] = hlo.read(path)
             fused = step.attention == "fused"
-            yield step, _PROGRAMS[step.module_key], study_fusion.scores_on_chip(int(step.options["sequence"])) if fused else None
+            yield step, _PROGRAMS[step.module_key], scores_on_chip(int(step.options["sequence"])) if fused else None
 
 
 def by_kernel_tables(steps: Sequence[Step]) -> pd.DataFrame:
