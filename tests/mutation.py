@@ -56,7 +56,7 @@ ROOMS = {
     ),
     "publishing": Room(
         "artifact/publishing/trace artifact/publishing/plan artifact/publishing/words artifact/publishing/schemas artifact/publishing/run",
-        "publishing/test_by_hand.py publishing/test_run.py publishing/test_parameters.py publishing/test_what_runs_again.py",
+        "publishing/test_by_hand.py publishing/test_run.py",
     ),
     "networks/closed_forms": Room(
         "networks/closed_forms", "networks/test_closed_forms.py networks/test_recorded_collectives.py", interpreted=True, examples=60

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -293,3 +295,30 @@ def test_the_current_page_is_marked_in_the_sidebar_with_all_above_it() -> None:
         '<li class="toctree-l1 current"><a class="reference internal" href="b.html">B</a>'
         '<ul class="current"><li class="toctree-l2 current"><a class="current reference internal" href="#">C</a></li></ul></li></ul>'
     )
+
+
+USED = """
+import os, sys
+from analysis.artifact.publishing import trace
+from analysis.paths import DATA, ROOT
+open(DATA / "columns.yaml").close()
+trace.start()
+open(DATA / "hardware" / "sources.yaml").close()
+open(DATA / "columns.yaml").close()
+open(sys.argv[1] + "/written", "w").close()
+open(ROOT / "README.md").close()
+os.listdir(DATA / "hardware")
+os.listdir(ROOT / "analysis")
+import analysis.units
+trace.save(sys.argv[1] + "/used.json")
+open(DATA / "sources" / "files.csv").close()
+"""
+
+
+def test_what_a_notebook_used_is_what_it_read(tmp_path: Path) -> None:
+    """Files of the build opened for reading between start and save, folders listed, modules; not what was written."""
+    done = subprocess.run([sys.executable, "-c", USED, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    used = json.loads((tmp_path / "used.json").read_text())
+    assert used["files"] == ["data/hardware/sources.yaml"] and used["folders"] == ["data/hardware"]
+    assert "analysis/units.py" in used["modules"] and "analysis/artifact/publishing/trace.py" in used["modules"]
