@@ -398,9 +398,7 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "mode": "agg" if case.prefill is None else "disagg",
                 "family": case.model.family or case.model.name,
                 "device": case.device,
-                "architecture": device_of(case.device).architecture,
                 "experts": "moe" if case.model.experts is not None else "dense",
-                "precision": case.precision,
                 "clients": case.clients,
                 "ttft_s": r[0],
                 "tpot_s": r[2],
@@ -424,8 +422,6 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "one": 1.0,
                 "stream_s": (settings.of(case).stream_interval - 1) * r[2],
                 "flow": r[RESULT.index("throughput")],
-                "collectives": kernels.get("communication", np.nan) / r[2],
-                "host": e["host_s"] / r[2],
                 "requests": float(e["requests"]),
             }
         )
