@@ -167,9 +167,9 @@ class Kernels:
         local = np.maximum(experts / over, 1.0)
         if not self.tables:
             rows = tokens * per_token / local  # of each local expert
-            twice = TPU_TILE * TPU_CORES.get(self.device.name, 1) / rows if self.device.kind == "tpu" else 0.0
+            rows += TPU_TILE * TPU_CORES.get(self.device.name, 1) if self.device.kind == "tpu" else 0.0
             pairs = ((2 * width, hidden), (hidden, width))
-            return np.asarray(sum((1 + twice) * local * self.gemm_s(rows, n, k, dtype) for n, k in pairs))
+            return np.asarray(sum(local * self.gemm_s(rows, n, k, dtype) for n, k in pairs))
         chosen = np.minimum(per_token, local)
         types = ("fp8", "fp8_block") if dtype == "fp8" else (dtype,)
 
