@@ -8,7 +8,8 @@ import pytest
 
 from analysis import face
 from analysis.errors import InputError
-from analysis.studies.composition.predictors import DESCRIPTIONS, PREDICTORS, Prediction, Workload, ask
+from analysis.predict.interface import DESCRIPTIONS, Prediction, Workload
+from analysis.studies.composition.predictors import PREDICTORS, ask
 
 PRODUCT = {"op": "gemm", "dtype": "bf16", "M": 4096, "N": 4096, "K": 4096}
 LLAMA = {"model": "llama-2-7b", "clients": 4, "input_tokens": 1024, "output_tokens": 64, "precision": "bf16"}

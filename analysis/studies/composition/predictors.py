@@ -1,9 +1,7 @@
-"""One interface over every predictor of the package: time = f(workload, hardware; parameters), the form of the survey's third equation.
+"""Every predictor of the book behind the one interface of `predict.interface`; `ask` puts one question to all of them.
 
-A workload may be described in several ways: as a kernel, a program, a batch of answers. A predictor reads the description that it
-understands, and refuses in a line where there is none or where it cannot answer. `ask` puts one question to all predictors.
-
->>> from analysis.studies.composition.predictors import PREDICTORS, Workload, ask
+>>> from analysis.predict.interface import Workload
+>>> from analysis.studies.composition.predictors import PREDICTORS, ask
 >>> times = ask(Workload("a product", {"kernel": {"op": "gemm", "dtype": "bf16", "M": 4096, "N": 4096, "K": 4096}}), "h100")
 >>> len(times) == len(PREDICTORS), times.loc[times["seconds"].notna(), "predictor"].tolist()
 (True, ['kernels'])
@@ -12,86 +10,21 @@ understands, and refuses in a line where there is none or where it cannot answer
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from analysis import face
 from analysis.errors import InputError
+from analysis.predict.interface import FromDescription, Prediction, Predictor, Row, Workload
 
 if TYPE_CHECKING:
     from analysis.cores.riscv.trace import Trace
     from analysis.workloads.graph import Module
 
-Row = Mapping[str, Any]
 NINETY = 1.6448536269514722
-DESCRIPTIONS = {
-    "kernel": "a row of `kernels predict` without its device",
-    "program": "path of a StableHLO program that one device runs",
-    "collective": "a row of `predict collective` without its device",
-    "served": "arguments of `predict one` without the device; what is timed is `target`, ttft_ms or tpot_ms",
-    "batch": "a row of `predict batch` without its hardware",
-    "training": "a row of `predict training` without its device",
-    "instructions": "path of a static RV64 Linux executable, and limit: its first instructions",
-}
-
-
-@dataclass(frozen=True)
-class Workload:
-    """What has to be done: its name, and its descriptions by the keys of `DESCRIPTIONS`."""
-
-    name: str
-    descriptions: Mapping[str, Row]
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """An answer: time (s), what it rests on, and the ends of its 90 % interval (s; NaN where the predictor gives none)."""
-
-    seconds: float
-    basis: str
-    lower_s: float = math.nan
-    upper_s: float = math.nan
-
-
-class Predictor(Protocol):
-    """What every predictor is: T = f(workload, hardware; parameters)."""
-
-    @property
-    def name(self) -> str:
-        """For tables."""
-
-    @property
-    def reads(self) -> str:
-        """The description that it understands."""
-
-    def __call__(self, workload: Workload, hardware: str, **parameters: Any) -> Prediction:
-        """Time of the workload on the hardware.
-
-        Args:
-            hardware: a name that `devices` lists, or a design of `core`.
-            parameters: settings of the predictor beyond the workload's description, in its own columns.
-        Raises:
-            InputError: why there is no answer.
-        """
-
-
-@dataclass(frozen=True)
-class FromDescription:
-    """A predictor made of a function that is given the description, the hardware and the parameters."""
-
-    name: str
-    reads: str
-    answer: Callable[..., Prediction]
-
-    def __call__(self, workload: Workload, hardware: str, **parameters: Any) -> Prediction:
-        """See `Predictor`."""
-        if self.reads not in workload.descriptions:
-            raise InputError(f"the workload has no description of kind {self.reads}")
-        return self.answer(workload.descriptions[self.reads], hardware, **parameters)
 
 
 def _row(table: pd.DataFrame) -> Row:
