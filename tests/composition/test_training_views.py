@@ -84,7 +84,13 @@ def test_a_question_in_words_is_a_row_of_predict_training() -> None:
     }
     expected = answers(pd.DataFrame([row])).iloc[0]
     assert json.loads(printed.stdout)["step_time_s"] == pytest.approx(expected["step_time_s"], rel=1e-12)
-    wrong = {"--set zro=3": "did you mean zero", "--set zero": "COLUMN=VALUE", "--set foo=1": "no column", "--set gpus=4": "given twice"}
+    wrong = {
+        "--set zro=3": "did you mean zero",
+        "--set zero": "COLUMN=VALUE",
+        "--set zero=nan": "COLUMN=VALUE",
+        "--set foo=1": "no column",
+        "--set gpus=4": "given twice",
+    }
     for words, said in wrong.items():
         with pytest.raises(InputError, match=said):
             CliRunner().invoke(app, [*ASKED, *words.split()], catch_exceptions=False)

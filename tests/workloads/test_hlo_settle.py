@@ -147,6 +147,18 @@ REWRITINGS = {
         f" %o = stablehlo.convert %x : ({X}) -> tensor<4x1xi4>\n %r = stablehlo.multiply %o, %q : tensor<4x1xi4>",
         "tensor<4x1xi4>",
     ),
+    "a constant's slice at a place": (
+        "%o = stablehlo.add %i, %c2 : tensor<i32>\n"
+        f" %q = stablehlo.dynamic_slice %two, %o, %c0, sizes = [2, 1] : ({X}, tensor<i32>, tensor<i32>) -> tensor<2x1xf32>\n"
+        " %r = stablehlo.sine %q : tensor<2x1xf32>",
+        "tensor<2x1xf32>",
+    ),
+    "a constant padded and cut": (
+        "%f = stablehlo.constant dense<0.0> : tensor<f32>\n"
+        f" %q = stablehlo.pad %two, %f, low = [0, 0], high = [4, 0], interior = [0, 0] : ({X}, tensor<f32>) -> tensor<8x1xf32>\n"
+        f" %o = stablehlo.slice %q [4:8, 0:1] : (tensor<8x1xf32>) -> {X}\n %r = stablehlo.add %o, %x : {X}",
+        X,
+    ),
     "nothing left": (f"%q = stablehlo.multiply %x, %one : {X}\n %o = stablehlo.sine %q : {X}\n %r = stablehlo.add %zero, %one : {X}", X),
 }  # fmt: skip
 

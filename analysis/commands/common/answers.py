@@ -59,7 +59,7 @@ def asked_row(row: dict[str, str], pairs: list[str], command: str) -> dict[str, 
 
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if not (name and equals and value):
+        if not (name and equals and value) or value.strip().lower() in ("nan", "+nan", "-nan"):
             raise InputError(f"expected COLUMN=VALUE, got {pair!r}", key="--set")
         if row.get(name):
             raise InputError(f"{name} is given twice", key="--set")

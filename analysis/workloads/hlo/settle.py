@@ -33,6 +33,8 @@ _KNOWN = (TRANSCENDENTAL | ELEMENTWISE | COLLECTIVE.keys() - {"send", "recv", "c
     "transpose", "partition_id", "replica_id",
 }  # fmt: skip
 _ZERO, _ONE = {"0.000000e+00", "-0.000000e+00", "0", "false"}, {"1.000000e+00", "1", "true"}
+_CUT = {"concatenate", "pad", "reverse", "slice"}
+"""What of constants are constants of which XLA sees more or less than their elements, as its steps' order has it."""
 _IN_REGIONS = {"add", "multiply", "maximum", "minimum", "subtract", "divide", "and", "or", "xor", "compare", "select", "return"}
 SWAPPED, SUBTRACTED, RESHAPED = "swapped", "subtracted", "reshaped"
 
@@ -108,7 +110,7 @@ def rule(walker: Walker, operation: Any, name: str, kinds: tuple[int, ...], outp
         return ask(walker, operation, kinds) if constants[0] else None
     if name == "reshape" and not constants[0] and inputs[0] != result:
         return RESHAPED
-    if _two(name, first, makers, inputs, result):
+    if _two(name, first, makers, inputs, result) or (constants and all(constants) and name in _CUT):
         raise NeedsPasses
     if (constants and all(constants)) or _asks(name, makers, constants, inputs, result, operation):
         return ask(walker, operation, kinds)
@@ -121,6 +123,8 @@ def _two(name: str, first: Made | None, makers: list[Made | None], inputs: list[
     if name == "convert" and maker == "convert":
         kinds = {re.sub(r"\d.*", "", dtype)[-1:] for dtype in (first.dtype, inputs[0].dtype, result.dtype)}  # type: ignore[union-attr]
         return len(kinds) == 1 or "f" in kinds
+    if name == "dynamic_slice":  # of equal elements: what made its places is dead
+        return first is not None and bool(first.text)
     if name == "select":
         return first is not None and "not" in (first.name, first.dtype)
     if name == "concatenate":
