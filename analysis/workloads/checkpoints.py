@@ -147,6 +147,11 @@ def _context(c: Config) -> int | None:
     return min(MOST_COUNT, int(stated * factor)) or None
 
 
+NEAR = ("sliding_attention", "chunked_attention", "sliding", "local")
+RECURRENT = ("linear_attention", "mamba", "mamba2", "hybrid", "moe", "mlp")
+"""Words of `layer_types` for blocks of near attention, and for those that only families with recurrent blocks read."""
+
+
 def _window(c: Config, layers: int | None = None, key: str = "sliding_window") -> Facts:
     """Sliding windows: by `layer_types`, else on so many layers (all by default)."""
     size = c.get(key)
@@ -155,7 +160,7 @@ def _window(c: Config, layers: int | None = None, key: str = "sliding_window") -
     size = c.count(key)
     kinds = c.names("layer_types")
     if kinds:
-        layers = sum(kind in ("sliding_attention", "chunked_attention", "sliding", "local") for kind in kinds[: c.layers])
+        layers = sum(kind in NEAR for kind in kinds[: c.layers])
     elif layers is None:
         layers = c.layers
     context = c.count("max_position_embeddings", default=0)
@@ -731,7 +736,6 @@ IRREGULAR: dict[str, Callable[[Config], Facts]] = {
 def _generic(c: Config) -> Facts:
     """A family that is not known, where every key is one of the usual dense decoder with a gate."""
     strange = [key for key, value in c.raw.items() if value and not re.fullmatch(_table().usual_keys, key)]
-    strange += sorted(set(c.names("layer_types")) - {"full_attention", "sliding_attention", "attention"})
     if c.get("hidden_act") not in ("silu", "swish") or not c.get("rms_norm_eps") or not c.get("intermediate_size"):
         strange.append("not a gated feed-forward and RMS norms")
     if strange:
@@ -885,6 +889,9 @@ def describe(raw: Any, path: str | Path, beside: Any = None) -> Model:
     if c.get("block_configs") or isinstance(c.get("num_key_value_heads_per_layer", "num_query_heads"), list):
         raise c.refuse("blocks of different widths")
     facts = families().get(kind, _generic)(c) | {"multimodal": any(isinstance(raw.get(key), dict) for key in _table().language_parts)}
+    known = {"full_attention", "attention", *NEAR, *(RECURRENT if facts.get("linear") else ())}
+    if unread := sorted(set(c.names("layer_types")) - known):
+        raise c.refuse(f"{', '.join(shown(word, 60) for word in unread[:6])} of layer_types")
     quantised = beside.get("quantization", beside) if isinstance(beside, dict) else {}
     facts["types"] = _types(c, quantised if isinstance(quantised, dict) else {}, facts)
     name = str(raw.get("_name_or_path") or "").strip().rsplit("/", 1)[-1] or path.absolute().parent.name or path.stem

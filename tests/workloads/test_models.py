@@ -289,6 +289,8 @@ def test_a_kind_of_layer_that_is_not_modelled_is_named(tmp_path: Path, config: d
         ({"quantization_config": "awq"}, "quantization_config: expected a mapping"),
         ({"quantization_config": [{"quant_method": "awq"}]}, "quantization_config: expected a mapping"),
         ({"layer_types": ["full_attention"] * 3}, "layer_types: names 3 of 32 layers"),
+        ({"layer_types": ["full_attention", "slidng_attention"] * 16}, "not modelled: slidng_attention of layer_types"),
+        ({"layer_types": ["full_attention", "linear_attention"] * 16}, "not modelled: linear_attention of layer_types"),
         ({"vocab_size": "many"}, ": vocab_size: expected a count"),
         ({"intermediate_size": None}, "intermediate_size: is missing"),
         ({"model_type": "qwen3", "intermediate_size": None}, "intermediate_size: is missing"),
