@@ -257,11 +257,12 @@ def collectives_per_s() -> float:
     """Closed-form collectives a CPU-second: the recorded runs that have one, of one to three dimensions, parsing apart."""
     from analysis.networks.case_table import parse_case
     from analysis.networks.cases import outside_model
-    from analysis.networks.closed_forms import CaseArrays, case_arrays, closed_form_cycles
+    from analysis.networks.closed_forms import CaseArrays, closed_form_cycles
+    from analysis.networks.columns import of_cases
     from analysis.tables import read_csv
 
     frame = read_csv(ASTRA_SIM / "collectives.csv", dtype=str, keep_default_na=False)
-    arrays = case_arrays([case for case in map(parse_case, frame.to_dict("records")) if not outside_model(case)])
+    arrays, _ = of_cases([case for case in map(parse_case, frame.to_dict("records")) if not outside_model(case)])
     cycles = np.zeros(len(arrays[0]), np.int64)
     closed_form_cycles(arrays, cycles)
     covered = CaseArrays(*[column[cycles >= 0] for column in arrays])

@@ -15,7 +15,8 @@ from analysis.compiled import dispatchers as compiled
 from analysis.compiled import plain_python
 from analysis.networks.case_table import parse_case
 from analysis.networks.cases import outside_model
-from analysis.networks.closed_forms import MOST_DIMENSIONS, case_arrays, closed_form_cycles
+from analysis.networks.closed_forms import closed_form_cycles
+from analysis.networks.columns import of_cases
 from analysis.paths import DATA, ROOT
 from analysis.tables import read_csv
 
@@ -198,11 +199,11 @@ def recorded() -> pd.DataFrame:
 def test_closed_forms_in_plain_python(recorded: pd.DataFrame) -> None:
     """Small case files are answered without compiled code: the same cycles for every tenth recorded run of ASTRA-sim."""
     cases = [parse_case(row) for row in recorded.iloc[::10].to_dict("records")]
-    cases = [case for case in cases if len(case.network.topology) <= MOST_DIMENSIONS and not outside_model(case)]
-    results = [np.empty(len(cases), np.int64) for _ in range(2)]
-    closed_form_cycles(case_arrays(cases), results[0])
-    closed_form_cycles.plain(case_arrays(cases), results[1])
-    assert len(cases) > 200 and (results[0] == results[1]).all()
+    arrays, _ = of_cases([case for case in cases if not outside_model(case)])
+    results = [np.empty(len(arrays.aware), np.int64) for _ in range(2)]
+    closed_form_cycles(arrays, results[0])
+    closed_form_cycles.plain(arrays, results[1])
+    assert len(arrays.aware) > 200 and (results[0] == results[1]).all()
 
 
 def test_the_cache_tells_fields_apart() -> None:

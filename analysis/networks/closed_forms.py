@@ -18,13 +18,11 @@ Source: data/recorded/astra-sim/SEMANTICS.md; every formula is tested against th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from analysis.networks import codes
-from analysis.networks.cases import AWARE, CollectiveCase
 from analysis.networks.codes import inner, outer
 
 MOST_DIMENSIONS = 4
@@ -48,38 +46,6 @@ class CaseArrays(NamedTuple):
     algorithm: np.ndarray
     latency_ns: np.ndarray
     bytes_per_ns: np.ndarray
-
-
-def case_arrays(cases: Sequence[CollectiveCase]) -> CaseArrays:
-    """Lay cases out side by side."""
-
-    def column(values: list, dtype: type = np.int64) -> np.ndarray:
-        return np.array(values, dtype)
-
-    def table(rows: list[list], dtype: type, fill: float) -> np.ndarray:
-        result: np.ndarray = np.full((len(rows), MOST_DIMENSIONS), fill, dtype)
-        for k, row in enumerate(rows):
-            result[k, : len(row)] = row
-        return result
-
-    nets = [case.network for case in cases]
-    return CaseArrays(
-        aware=column([net.backend == AWARE for net in nets]),
-        collective=column([codes.COLLECTIVES[case.collective] for case in cases]),
-        size_bytes=column([case.size_bytes for case in cases]),
-        dimensions=column([len(net.topology) for net in nets]),
-        splits=column([net.preferred_dataset_splits for net in nets]),
-        active=column([net.active_chunks_per_dim for net in nets]),
-        queues=column([net.queues_per_dim for net in nets]),
-        endpoint_ns=column([net.endpoint_delay for net in nets]),
-        memory_bytes_per_ns=column([net.local_mem_bw_GBps for net in nets], float),
-        baseline=column([net.collective_optimization == "baseline" for net in nets]),
-        npus=table([list(net.npus_per_dim) for net in nets], np.int64, 1),
-        kind=table([[codes.TOPOLOGIES[t] for t in net.topology] for net in nets], np.int64, 0),
-        algorithm=table([[codes.ALGORITHMS.get(a, -1) for a in net.algorithm_per_dim] for net in nets], np.int64, 0),
-        latency_ns=table([list(net.latency_ns) for net in nets], float, 0),
-        bytes_per_ns=table([[b * 2**30 / 1e9 for b in net.bandwidth_gib_per_s] for net in nets], float, 1),
-    )
 
 
 @inner

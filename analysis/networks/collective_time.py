@@ -290,16 +290,4 @@ def collective_time(
 def collective_s(kind: str, size_bytes: Any, members: int, system: System, stride: int = 1, graph: bool = True) -> Any:
     """Time of a collective (s) without its doubt: a number for one size, an array for many; arguments as of `collective_time`."""
     size = np.asarray(size_bytes, dtype=np.float64)
-    if members < 2:
-        return 0.0 * size
-    curve, _ = _measured(kind, members, system, stride, ("nccl",)) if graph else (None, "")
-    if curve is not None:
-        seconds = _interpolate(curve, size)
-    else:
-        t = terms(kind, members, system, stride, graph)
-        seconds = t.floor_s + t.byte_s * size
-        if t.basis != "closed form":
-            seconds = form.protocols(t.floor_s, t.byte_s * size, t.chunk_s, t.line)[0]
-            if inside := _inside(members, system, stride):
-                seconds = np.maximum(seconds, collective_s(kind, size, inside, system, stride, graph))
-    return np.where(size > 0, seconds, 0.0)[()]
+    return np.where(size > 0, collective_time(kind, size, members, system, stride, graph).seconds, 0.0)[()]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from analysis.networks import columns
 from analysis.networks.cases import CollectiveCase, machine_of
-from analysis.networks.closed_forms import MOST_DIMENSIONS, CaseArrays, case_arrays, closed_form_cycles
+from analysis.networks.closed_forms import CaseArrays, closed_form_cycles
 from analysis.networks.codes import COLLECTIVES, NODE_COLLECTIVE
 from analysis.networks.event_simulation.loop import Run, simulate
 from analysis.networks.event_simulation.records import SimulatedSystem, TraceNodes
@@ -47,14 +48,14 @@ def simulate_collective(case: CollectiveCase) -> Run:
 def closed_forms(cases: Sequence[CollectiveCase]) -> np.ndarray:
     """Cycles of each case by formula, -1 where there is none."""
     result = np.full(len(cases), -1, np.int64)
-    short = [k for k, case in enumerate(cases) if len(case.network.topology) <= MOST_DIMENSIONS]
-    if short:
-        result[short] = closed_forms_of(case_arrays([cases[k] for k in short]))
+    if cases:
+        arrays, there = columns.of_cases(cases)
+        result[there] = closed_forms_of(arrays)
     return result
 
 
 def closed_forms_of(arrays: CaseArrays) -> np.ndarray:
-    """The same for cases side by side, at least one."""
+    """The same for cases side by side."""
     result = np.empty(len(arrays.aware), np.int64)
     answer = closed_form_cycles if len(result) > PLAIN_CASES else closed_form_cycles.plain
     answer(arrays, result)

@@ -7,15 +7,15 @@ wrong.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.networks import cases
 from analysis.networks import codes as numbers
-from analysis.networks.cases import AWARE, LONGEST_DELAY_NS, MOST_BYTES, MOST_NPUS, MOST_SPLITS, RECORDED_AS, UNAWARE
 from analysis.networks.closed_forms import MOST_DIMENSIONS, CaseArrays
 
 DIGITS = 17
@@ -77,23 +77,23 @@ def _algorithms(texts: Texts) -> tuple[Values, NDArray[np.bool_]]:
 
 RATE = _real(math.ulp(0.0), float(np.finfo(float).max))
 ONE: dict[str, Read] = {
-    "backend": _named({AWARE: 1, UNAWARE: 0}),
+    "backend": _named({cases.AWARE: 1, cases.UNAWARE: 0}),
     "collective": _named(numbers.COLLECTIVES),
-    "size_bytes": _whole(1, MOST_BYTES),
+    "size_bytes": _whole(1, cases.MOST_BYTES),
     "scheduling_policy": _named({"LIFO": 0, "FIFO": 1}),
-    "preferred_dataset_splits": _whole(1, MOST_SPLITS),
-    "active_chunks_per_dim": _whole(1, MOST_SPLITS),
-    "queues_per_dim": _whole(1, MOST_SPLITS),
-    "endpoint_delay": _whole(0, LONGEST_DELAY_NS),
+    "preferred_dataset_splits": _whole(1, cases.MOST_SPLITS),
+    "active_chunks_per_dim": _whole(1, cases.MOST_SPLITS),
+    "queues_per_dim": _whole(1, cases.MOST_SPLITS),
+    "endpoint_delay": _whole(0, cases.LONGEST_DELAY_NS),
     "local_mem_bw_GBps": RATE,
     "collective_optimization": _named({"localBWAware": 0, "baseline": 1}),
 }
 """Columns of one value a row, and how their texts are read."""
 MANY: dict[str, tuple[str, Read, float]] = {
     "topology": ("+", _named(numbers.TOPOLOGIES), 0),
-    "npus_per_dim": ("x", _whole(1, MOST_NPUS), 1),
+    "npus_per_dim": ("x", _whole(1, cases.MOST_NPUS), 1),
     "bandwidth_gib_per_s": ("x", RATE, 1),
-    "latency_ns": ("x", _real(0.0, LONGEST_DELAY_NS), 0),
+    "latency_ns": ("x", _real(0.0, cases.LONGEST_DELAY_NS), 0),
     "algorithm_per_dim": ("+", _algorithms, 0),
 }
 """Columns of a value a dimension: what joins them, how their texts are read, and what stands where there is no dimension."""
@@ -158,9 +158,16 @@ def side_by_side(frame: pd.DataFrame, defaults: Mapping[str, str]) -> tuple[Case
     )
 
 
+def of_cases(asked: Sequence[cases.CollectiveCase]) -> tuple[CaseArrays, NDArray[np.bool_]]:
+    """The same of cases that were read already."""
+    facts = [{**vars(case.network), **vars(case)} for case in asked]
+    rows = [[MANY[name][0].join(map(str, fact[name])) if name in MANY else str(fact[name]) for name in cases.COLUMNS] for fact in facts]
+    return side_by_side(pd.DataFrame(rows, columns=list(cases.COLUMNS)), {})
+
+
 def _texts(frame: pd.DataFrame, name: str, defaults: Mapping[str, str]) -> tuple[NDArray[np.int64], list[str]]:
     """Of each row the number of its text, and the different texts."""
-    held = name if name in frame else RECORDED_AS.get(name, name)
+    held = name if name in frame else cases.RECORDED_AS.get(name, name)
     if held not in frame:
         return np.zeros(len(frame), np.int64), [defaults[name]]
     codes, texts = pd.factorize(frame[held].astype(str))
@@ -176,7 +183,7 @@ def _inside(
     good = dimensions > 0
     for other in counts[1:]:
         good &= other == dimensions
-    good &= (everyone >= 2) & (everyone <= MOST_NPUS)
+    good &= (everyone >= 2) & (everyone <= cases.MOST_NPUS)
     aware, collective = one["backend"] == 1, one["collective"]
     good &= ~(aware & ((dimensions > 1) | ((many["topology"][:, 0] == numbers.RING) & (npus[:, 0] == 2))))
     there = np.arange(MOST_DIMENSIONS) < dimensions[:, None]
@@ -187,7 +194,7 @@ def _inside(
     good &= ~((collective == numbers.ALL_GATHER) & (one["size_bytes"] < one["preferred_dataset_splits"]))
     if "npus" in frame:
         codes, texts = _texts(frame, "npus", {})
-        said, fine = _whole(1, MOST_NPUS)(texts)
+        said, fine = _whole(1, cases.MOST_NPUS)(texts)
         empty = np.array([text == "" for text in texts], bool)
         good &= empty[codes] | (fine[codes] & (said[codes] == everyone))
     return good

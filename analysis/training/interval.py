@@ -85,6 +85,6 @@ def doubt(parts: Parts, plans: Plans, shares: Floats, spread: Floats) -> Floats:
     for start in range(0, max(1, len(parts.gemm)), BLOCK):
         part = slice(start, start + BLOCK)
         work = Parts(*(getattr(parts, each.name)[part] for each in fields(parts)))
-        some = Plans(*(getattr(plans, each.name)[part] for each in fields(plans)))
+        some = Plans(**{name: column[part] for name, column in vars(plans).items()})
         found.append(doubt_of(log_step(work, some), shares, spread))
     return np.concatenate(found)

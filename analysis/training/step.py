@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,42 +31,16 @@ PRIOR = np.array([share.prior for share in SHARES.values()])
 SPREAD = np.array([share.spread for share in SHARES.values()])
 
 
-@dataclass(frozen=True)
 class Plans:
-    """What the schedule needs of each case, in arrays."""
+    """What the schedule needs of each case, in arrays: the columns that `of` names."""
 
-    old: NDArray[np.bool_]
-    kernels: NDArray[np.str_]
-    flash_1: NDArray[np.bool_]
-    flash_2: NDArray[np.bool_]
-    microbatches: Floats
-    pipeline: Floats
-    virtual: Floats
-    full: Floats
-    core_again: Floats
-    half_again: Floats
-    products_again: Floats
-    nodes: Floats
-    low: NDArray[np.int64]
-    rowwise: NDArray[np.bool_]
-    vendor: NDArray[np.str_]
-    ampere: NDArray[np.bool_]
-    power: Floats
-    tensor: Floats
-    tensor_overlap: NDArray[np.bool_]
-    reduce_overlap: NDArray[np.bool_]
-    collect_overlap: NDArray[np.bool_]
-    blocks: Floats
-    fullest: Floats
-    beside_head: Floats
-    ends_as_layers: NDArray[np.bool_]
-    graphs: NDArray[np.str_]
-    overlap: NDArray[np.bool_]
-    captured: NDArray[np.bool_]
-    experts_again: Floats
-    attention_again: Floats
-    host: Floats
-    sharded: NDArray[np.bool_]
+    def __init__(self, **columns: NDArray[Any]) -> None:
+        vars(self).update(columns)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NDArray[Any]:
+            """A column."""
 
     @classmethod
     def of(cls, cases: Sequence[Case]) -> Plans:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.networks.cases import CollectiveCase, Network
-from analysis.networks.closed_forms import case_arrays, one_dimension_cycles, reduction_cycles, several_dimensions_cycles
+from analysis.networks.closed_forms import one_dimension_cycles, reduction_cycles, several_dimensions_cycles
 from analysis.networks.codes import (
     NODE_COLLECTIVE,
     NODE_COMPUTE,
@@ -22,6 +22,7 @@ from analysis.networks.codes import (
     inner,
     outer,
 )
+from analysis.networks.columns import of_cases
 from analysis.networks.replay import Prepared
 
 COMPUTE, COMMUNICATE, HOST = range(3)
@@ -231,7 +232,7 @@ def run_known(prepared: Prepared, network: Network) -> tuple[np.ndarray, np.ndar
     cycles, totals = np.zeros(machine.npus, np.int64), np.zeros((machine.npus, 3), np.int64)
     collectives = [node.rank for node, kind in zip(prepared.nodes, work.kind, strict=True) if kind == NODE_COLLECTIVE]
     most = int(np.bincount(collectives or [0]).max())
-    arrays = case_arrays([CollectiveCase("all_reduce", 1, network)])
+    arrays, _ = of_cases([CollectiveCase("all_reduce", 1, network)])
     if not replay_known(machine, arrays, work, most, started, ended, cycles, totals):
         return None
     return started, ended, cycles, totals[:, 0]

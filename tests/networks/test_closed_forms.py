@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.networks.cases import AWARE, UNAWARE, CollectiveCase, Network, outside_model
-from analysis.networks.closed_forms import case_arrays
 from analysis.networks.collectives import closed_forms, simulate_collective
+from analysis.networks.columns import of_cases
 from analysis.studies.networks.one_collective import bandwidth_bound_cycles, collective_cycles
 from tests.golden import kept
 
@@ -138,7 +138,7 @@ def test_reduce_scatter_and_all_gather_make_an_all_reduce(network: Network, unit
 
 
 def test_arrays_hold_names_as_numbers() -> None:
-    arrays = case_arrays(
+    arrays, _ = of_cases(
         [
             CollectiveCase(
                 "all_to_all",

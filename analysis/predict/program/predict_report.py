@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -44,7 +45,8 @@ def table(predictions: list[ProgramPrediction]) -> pd.DataFrame:
         head = {"device": each.device, "fidelity": each.fidelity}
         flop, size = (sum(getattr(part, key) for part in each.by_class.values()) for key in ("flop", "bytes"))
         ends = {"seconds_lower": each.lower_s, "seconds_upper": each.upper_s, "lower_bound": each.lower_bound}
-        rows.append({**head, "class": "all", "seconds": each.seconds, **ends, "flop": flop, "bytes": size, **said})
+        bound = dict.fromkeys(("compute_bound_s", "memory_bound_s"), math.nan)
+        rows.append({**head, "class": "all", "seconds": each.seconds, **ends, **bound, "flop": flop, "bytes": size, **said})
         if each.launch_s:
             rows.append({**head, "class": "launch", "seconds": each.launch_s})
         if each.communication_s:
@@ -52,19 +54,4 @@ def table(predictions: list[ProgramPrediction]) -> pd.DataFrame:
         for name, part in each.by_class.items():
             bound = {"compute_bound_s": part.compute_s, "memory_bound_s": part.memory_s}
             rows.append({**head, "class": name, "seconds": part.seconds, "flop": part.flop, "bytes": part.bytes, **bound})
-    order = [
-        "device",
-        "fidelity",
-        "class",
-        "seconds",
-        "seconds_lower",
-        "seconds_upper",
-        "lower_bound",
-        "compute_bound_s",
-        "memory_bound_s",
-        "flop",
-        "bytes",
-        "unsupported",
-        "unknown",
-    ]
-    return pd.DataFrame(rows).reindex(columns=order)
+    return pd.DataFrame(rows)
