@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -86,28 +86,16 @@ def unread(frame: pd.DataFrame) -> NDArray[np.object_]:
 
 
 def _call(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> Latency:
-    op, dtype, kv = group["op"], group["dtype"], group["kv_dtype"] or None
-    calls: dict[str, Callable[[], Latency]] = {
-        "gemm": lambda: kernels.gemm(z["M"], z["N"], z["K"], dtype),
-        "attention_prefill": lambda: kernels.attention_prefill(
-            z["batch"], z["query_heads"], z["kv_heads"], z["head_size"], z["query_tokens"], z["kv_tokens"], dtype, kv, window=z["window"]
-        ),
-        "attention_decode": lambda: kernels.attention_decode(
-            z["batch"], z["query_heads"], z["kv_heads"], z["head_size"], z["kv_tokens"], dtype, kv, window=z["window"]
-        ),
-        "latent_attention_prefill": lambda: kernels.latent_attention_prefill(
-            z["batch"], z["query_heads"], z["query_tokens"], z["kv_tokens"], dtype, kv
-        ),
-        "latent_attention_decode": lambda: kernels.latent_attention_decode(z["batch"], z["query_heads"], z["kv_tokens"], dtype, kv),
-        "moe": lambda: kernels.moe(
-            z["tokens"], z["experts"], z["top_k"], z["hidden"], z["intermediate"], dtype, z["tensor_parallel"], z["expert_parallel"],
-            group["distribution"] or "power_law_1.01",
-        ),
-        "memory_bound": lambda: kernels.memory_bound(z["bytes"]),
-    }  # fmt: skip
+    """The library's answer: of a collective, or of the call that is named as the operator and takes its sizes in that order."""
+    op, dtype = group["op"], group["dtype"]
     if op in COLLECTIVES:
         return kernels.collective(op, z["bytes"], z["devices"], group["implementation"] or "nccl")
-    return calls[op]()
+    types: tuple[Any, ...] = {"gemm": (dtype,), "moe": (dtype,), "memory_bound": ()}.get(op, (dtype, group["kv_dtype"] or None))
+    named: dict[str, Any] = {name: z[name] for name in MAY_HAVE.get(op, ()) if name in z}
+    if op == "moe":
+        named["distribution"] = group["distribution"] or "power_law_1.01"
+    answered: Latency = getattr(kernels, op)(*(z[name] for name in SIZES[op]), *types, **named)
+    return answered
 
 
 def _least(group: dict[str, str], z: dict[str, Floats]) -> Work | None:

@@ -8,8 +8,7 @@ features; values in multiples of 1/8192), the fp32 kernels as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ LEAF = 255
 LEAF_SCALE = 8192.0
 SMALL = 1 << 17
 """Leaves up to which numpy is sooner done than the compilation of the loop."""
-Loss = Literal["squared_error", "absolute_error"]
 
 
 class Forest(NamedTuple):
@@ -85,20 +83,3 @@ def from_arrays(stored: Mapping[str, NDArray[np.generic]], prefix: str) -> Fores
     return Forest(
         np.where(leaf, LEAF, get["feature"]).astype(np.uint8), number, right, get["first"].astype(np.int32), float(get["base"][0])
     )
-
-
-@dataclass(frozen=True)
-class Boosting:
-    """Settings of gradient boosting.
-
-    Args:
-        trees, leaves, least_in_leaf: number of trees, leaves of each, rows of a leaf at least.
-        learning_rate: weight of a tree.
-        loss: absolute errors draw a leaf to the median of its rows, squared ones to the mean.
-    """
-
-    trees: int = 120
-    leaves: int = 15
-    learning_rate: float = 0.1
-    least_in_leaf: int = 20
-    loss: Loss = "absolute_error"

@@ -10,10 +10,9 @@ import pytest
 
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.devices import TileList
-from analysis.kernels.fp32.residual import Hybrid, HybridSettings
 from analysis.studies import datasets
 from analysis.studies.kernels.fp32.evaluation import measured_frame
-from analysis.studies.kernels.fp32.fitting import Measurements, fit
+from analysis.studies.kernels.fp32.fitting import HybridSettings, Measurements, fit
 from analysis.studies.kernels.fp32.selection import SMALL
 
 DEVICES = ("Tesla V100-PCIE-32GB", "NVIDIA A100-PCIE-40GB", "NVIDIA H100 80GB HBM3")
@@ -49,22 +48,22 @@ def other_tiles(monkeypatch: pytest.MonkeyPatch, device: str) -> Iterator[None]:
     kernel_devices.load.cache_clear()
 
 
-HYBRID = Hybrid(HybridSettings(boosting=SMALL))
+SETTINGS = HybridSettings(boosting=SMALL)
 
 
-def left_out_answers(predictor: Hybrid) -> np.ndarray:
+def left_out_answers() -> np.ndarray:
     """Fitted without the H100 and asked about it."""
     measured = products()
     test = measured.take(np.flatnonzero(measured.device == H100))
-    return fit(predictor, measured.take(measured.device != H100)).predict(test.operators, kernel_devices.load(H100)).latency_s
+    return fit(SETTINGS, 0, measured.take(measured.device != H100)).log_latency(test.operators, kernel_devices.load(H100))
 
 
 def test_tiles_of_the_gpu_left_out_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = left_out_answers(HYBRID)
+    plain = left_out_answers()
     with other_tiles(monkeypatch, H100):
-        assert np.array_equal(left_out_answers(HYBRID), plain)
+        assert np.array_equal(left_out_answers(), plain)
     with other_tiles(monkeypatch, "NVIDIA A100-PCIE-40GB"):  # whose list stands in for the H100's: the check can fail
-        assert not np.array_equal(left_out_answers(HYBRID), plain)
+        assert not np.array_equal(left_out_answers(), plain)
 
 
 def test_whose_tiles_stand_in() -> None:

@@ -24,9 +24,9 @@ from analysis.kernels.fp32.cases import BOUNDS, CODE, OPS, Operators
 from analysis.kernels.fp32.features import gemm_features, vector_features
 from analysis.kernels.fp32.model import Band
 from analysis.kernels.fp32.physics import Physics, bound_by, choose_tiles, roofline, work
-from analysis.kernels.trees import Boosting, from_arrays, predict
+from analysis.kernels.trees import from_arrays, predict
 from analysis.paths import DATA
-from analysis.studies.kernels.forests import arrays, fit_boosting
+from analysis.studies.kernels.forests import Boosting, arrays, fit_boosting
 from analysis.studies.kernels.fp32.conformal import calibrate
 from analysis.studies.kernels.fp32.evaluation import summarise
 from analysis.studies.kernels.fp32.fitting import Measurements, operators_of
@@ -76,14 +76,14 @@ def test_work_by_hand() -> None:
     # add of 4 rows of 6: 24 flop, 3 streams of 96 bytes; relu: 2 streams
     todo = work(cases(("bmm", 2, 3, 5, 7, 1), ("linear", 1, 3, 5, 7, 1), ("add", 4, 1, 1, 1, 6), ("relu", 4, 1, 1, 1, 6)))
     assert todo.flop.tolist() == [420, 210, 24, 24]
-    assert todo.bytes_moved.tolist() == [568, 312, 288, 192]
+    assert todo.bytes.tolist() == [568, 312, 288, 192]
 
 
 def test_work_of_row_wise_and_costly_kernels_by_hand() -> None:
     # 4 rows of 6: softmax 5 operations an element, layer norm 8, a power, GELU or tanh 10, all with two streams of 96 bytes
     todo = work(cases(*((op, 4, 1, 1, 1, 6) for op in ("softmax", "ln", "pow", "powu", "gelu", "tanh", "div"))))
     assert todo.flop.tolist() == [120, 192, 240, 240, 240, 240, 24]
-    assert todo.bytes_moved.tolist() == [192, 192, 288, 192, 192, 192, 288]
+    assert todo.bytes.tolist() == [192, 192, 288, 192, 192, 192, 288]
 
 
 def test_sustained_rate_by_hand() -> None:

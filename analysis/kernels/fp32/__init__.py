@@ -5,5 +5,4 @@
 - `features`: Which numbers about a kernel on a GPU carry over to another GPU?
 - `model`: The kernel predictor that is shipped:
 - `physics`: What must a kernel do, and how long does that take on a GPU by its data sheet?
-- `residual`: A physical model of a kernel times a learned correction:
 """

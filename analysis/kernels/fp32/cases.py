@@ -20,7 +20,6 @@ CODE = {op: code for code, op in enumerate(OPS)}
 GROUP = {op: op if op in GEMMS + ROWWISE else "elem" for op in OPS}
 GROUPS = ("bmm", "linear", "elem", "softmax", "ln")
 BOUNDS = ("compute", "memory", "launch")
-LIMITS = {"compute": 0, "memory": 1, "launch": 2}
 DIMENSIONS = {"bmm": ("B", "M", "N", "K"), "linear": ("M", "N", "K"), **dict.fromkeys(OPS[2:], ("B", "H"))}
 
 
@@ -61,8 +60,7 @@ class KernelPrediction:
     """Predicted latency of each case.
 
     Args:
-        latency_s: predicted (s).
-        lower_s, upper_s: interval (s); equal to the latency where the predictor has none.
+        latency_s: predicted (s); lower_s, upper_s: its interval (s).
         bound: index into `BOUNDS` of the term that bounds the kernel in the physical model.
     """
 
@@ -70,8 +68,3 @@ class KernelPrediction:
     lower_s: Floats
     upper_s: Floats
     bound: Codes
-
-    @classmethod
-    def point(cls, latency_s: Floats, bound: Codes) -> KernelPrediction:
-        """A prediction without an interval."""
-        return cls(latency_s, latency_s, latency_s, bound)

@@ -11,11 +11,6 @@ from analysis.kernels.fp32.physics import BYTES, Physics, choose_tiles, roofline
 OP_COST = {"pow": 1.0, "powu": 2.0, "gelu": 1.0, "tanh": 1.0, "div": 0.5, "divu": 0.5}
 
 
-def log2(x: Floats | float) -> Floats:
-    """log2 of positive numbers."""
-    return np.log2(np.asarray(x, dtype=float))
-
-
 def gemm_features(operators: Operators, gpu: Board, physics: Physics) -> Floats:
     """Twelve features of a matrix product."""
     o, todo, bound, t = operators, work(operators), roofline(operators, gpu, physics), choose_tiles(operators, gpu)
@@ -28,14 +23,14 @@ def gemm_features(operators: Operators, gpu: Board, physics: Physics) -> Floats:
         [
             np.log(bound.latency_s),
             np.log(bound.compute_s / bound.memory_s),
-            np.log(todo.flop / todo.bytes_moved),
-            log2(todo.bytes_moved / gpu.l2_bytes),
-            log2(operands / gpu.l2_bytes),
+            np.log(todo.flop / todo.bytes),
+            np.log2(todo.bytes / gpu.l2_bytes),
+            np.log2(operands / gpu.l2_bytes),
             np.full(len(o), 0.0 if gpu.architecture.separate_integer_pipe else 1.0),
-            log2(t.waves),
+            np.log2(t.waves),
             quantisation,
             padding,
-            log2(t.columns * t.rows),
+            np.log2(t.columns * t.rows),
             np.log(traffic_s / bound.compute_s),
             np.log(waves_s / bound.latency_s),
         ]
@@ -59,12 +54,12 @@ def vector_features(operators: Operators, gpu: Board, physics: Physics) -> Float
     return np.column_stack(
         [
             np.log(bound.memory_s),
-            log2(o.h),
-            log2(o.b),
-            log2(todo.bytes_moved / gpu.l2_bytes),
-            log2(o.b / gpu.sms),
-            log2(resident / gpu.l2_bytes),
-            np.full(len(o), float(log2(gpu.device.memory_bandwidth_bytes_per_s / issue))),
+            np.log2(o.h),
+            np.log2(o.b),
+            np.log2(todo.bytes / gpu.l2_bytes),
+            np.log2(o.b / gpu.sms),
+            np.log2(resident / gpu.l2_bytes),
+            np.full(len(o), float(np.log2(gpu.device.memory_bandwidth_bytes_per_s / issue))),
             streams,
             cost[o.op],
             np.full(len(o), 1.0 if gpu.device.memory_type.startswith("HBM") and gpu.architecture.separate_integer_pipe else 0.0),

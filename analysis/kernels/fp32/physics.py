@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
-from analysis.kernels.fp32.cases import CODE, ELEMENTWISE_3, LIMITS, Codes, Floats, Operators
+from analysis.kernels.fp32.cases import BOUNDS, CODE, ELEMENTWISE_3, Codes, Floats, Operators
 from analysis.kernels.fp32.devices import Board
+from analysis.kernels.work import Work
 
 BYTES = 4.0  # fp32
 LAUNCH_S = 5e-6  # a launch on a CUDA stream; the learned correction scales it
@@ -39,15 +40,7 @@ class Physics:
         return share * (gpu.device.peak_flop_per_s("fp32") if matrix else gpu.device.vector_flop_per_s("fp32"))
 
 
-@dataclass(frozen=True)
-class KernelWork:
-    """Work of each case: operations and least bytes to and from device memory, shapes (n,)."""
-
-    flop: Floats
-    bytes_moved: Floats
-
-
-def work(operators: Operators) -> KernelWork:
+def work(operators: Operators) -> Work:
     """Operations and least traffic of fp32 kernels.
 
     bmm: 2 b m n k and 4 b (m n + n k + m k); linear adds the bias, 4 k. Element-wise: one operation an element, 4 bytes for each input
@@ -60,7 +53,7 @@ def work(operators: Operators) -> KernelWork:
     flop = np.where(gemm, 2 * o.b * o.m * o.n * o.k, o.b * o.h * _flop_per_element(o.op))
     streams = np.where(np.isin(o.op, [CODE[op] for op in ELEMENTWISE_3]), 3.0, 2.0)
     moved = np.where(gemm, o.b * (o.m * o.n + o.n * o.k + o.m * o.k) + bias, o.b * o.h * streams)
-    return KernelWork(flop, BYTES * moved)
+    return Work(flop, BYTES * moved)
 
 
 def _flop_per_element(op: Codes) -> Floats:
@@ -77,7 +70,7 @@ def roofline(operators: Operators, gpu: Board, physics: Physics | None = None) -
     matrix = physics.sustained_flop_per_s(gpu) if physics else gpu.device.peak_flop_per_s("fp32")
     vector = physics.sustained_flop_per_s(gpu, matrix=False) if physics else gpu.device.vector_flop_per_s("fp32")
     rates = Rates(np.where(operators.is_gemm, matrix, vector), gpu.device.memory_bandwidth_bytes_per_s)
-    return time_on_device(todo.flop, todo.bytes_moved, rates)
+    return time_on_device(todo.flop, todo.bytes, rates)
 
 
 @dataclass(frozen=True)
@@ -121,5 +114,5 @@ def choose_tiles(operators: Operators, gpu: Board) -> Tiling:
 def bound_by(operators: Operators, gpu: Board, physics: Physics) -> Codes:
     """Which term of the physical model is largest: compute, memory or launch."""
     terms = roofline(operators, gpu, physics)
-    code = np.where(terms.is_compute_bound, LIMITS["compute"], LIMITS["memory"])
-    return np.where(terms.latency_s < LAUNCH_S, LIMITS["launch"], code)
+    compute, memory, launch = range(len(BOUNDS))
+    return np.where(terms.latency_s < LAUNCH_S, launch, np.where(terms.is_compute_bound, compute, memory))

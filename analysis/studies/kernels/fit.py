@@ -20,8 +20,8 @@ from analysis.kernels.work import Floats
 from analysis.studies.intervals import next_group
 from analysis.studies.kernels import law_fits, splits
 from analysis.studies.kernels import wheel as wheel_reader
+from analysis.studies.kernels.forests import Loss, scaled
 from analysis.studies.kernels.forests import fit as fit_forest
-from analysis.studies.kernels.forests import scaled
 from analysis.studies.kernels.splits import Cell
 from analysis.tables import write_atomic, write_csv
 
@@ -236,7 +236,7 @@ def fit_pooled(
                 weight.append(np.full(len(got.base_s), 1 / np.sqrt(members[architecture[cell.key]])))
             plain = POOLED_LATENT if operator.startswith("latent") else POOLED_PLAIN
             settings: dict[str, Any] = POOLED if time_of is not first else plain
-            loss: trees.Loss = "absolute_error" if operator in ABSOLUTE else "squared_error"
+            loss: Loss = "absolute_error" if operator in ABSOLUTE else "squared_error"
             forest = fit_forest(np.concatenate(x), np.concatenate(y), weight=np.concatenate(weight), loss=loss, **settings)
             forest = forest if time_of is first else scaled(forest, laws.TOGETHER.get(operator, 1.0))
             forests[f"{hidden}/{dtype}"] = forest

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.kernels.trees import LEAF, LEAF_SCALE, Boosting, Forest, Loss
+from analysis.kernels.trees import LEAF, LEAF_SCALE, Forest
 from analysis.kernels.work import Floats
+
+Loss = Literal["squared_error", "absolute_error"]
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """Settings of gradient boosting.
+
+    Args:
+        trees, leaves, least_in_leaf: number of trees, leaves of each, rows of a leaf at least.
+        learning_rate: weight of a tree.
+        loss: absolute errors draw a leaf to the median of its rows, squared ones to the mean.
+    """
+
+    trees: int = 120
+    leaves: int = 15
+    learning_rate: float = 0.1
+    least_in_leaf: int = 20
+    loss: Loss = "absolute_error"
 
 
 def scaled(forest: Forest, share: float) -> Forest:

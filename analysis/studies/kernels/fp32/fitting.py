@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import CODE, Codes, Floats, Operators
 from analysis.kernels.fp32.devices import Board
-from analysis.kernels.fp32.residual import Hybrid
-from analysis.studies.kernels.forests import fit_boosting
+from analysis.kernels.fp32.model import Hybrid
+from analysis.kernels.fp32.physics import Physics
+from analysis.studies.kernels.forests import Boosting, fit_boosting
 
 
 def operators_of(frame: pd.DataFrame) -> Operators:
@@ -81,12 +82,27 @@ def per_device(operators: Operators, device: NDArray[np.object_], compute: Calla
     return out
 
 
-def fit(hybrid: Hybrid, measurements: Measurements) -> Hybrid:
+@dataclass(frozen=True)
+class HybridSettings:
+    """Everything that selection may choose.
+
+    Args:
+        physics: see `Physics`.
+        features: indices of the feature columns used; None for all.
+        most_per_device: measurements of each device that the trees see, drawn at random.
+    """
+
+    physics: Physics = field(default_factory=Physics)
+    features: tuple[int, ...] | None = None
+    boosting: Boosting = field(default_factory=Boosting)
+    most_per_device: int = 2500
+
+
+def fit(settings: HybridSettings, seed: int, measurements: Measurements) -> Hybrid:
     """Learn the correction from the measurements of one operator group."""
-    settings = hybrid.settings
-    part = measurements.take(draw(measurements.device, settings.most_per_device, hybrid.seed))
-    own = replace(hybrid, seen=frozenset(str(name) for name in part.device))
+    part = measurements.take(draw(measurements.device, settings.most_per_device, seed))
+    own = Hybrid(settings.physics, settings.features, seen=frozenset(str(name) for name in part.device))
     features = per_device(part.operators, part.device, own.features)
     base = per_device(part.operators, part.device, own.base_s)
     target = np.log(part.latency_s / base)
-    return replace(own, trees=fit_boosting(features, target, balance(part.device), settings.boosting, hybrid.seed))
+    return replace(own, trees=fit_boosting(features, target, balance(part.device), settings.boosting, seed))

@@ -18,14 +18,13 @@ from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import GROUP, GROUPS
 from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.model import FOLDER, Band, Ensemble, KernelModel
-from analysis.kernels.fp32.residual import Hybrid
 from analysis.studies import datasets
 from analysis.studies.freezing import Freeze, commit, digests
 from analysis.studies.kernels import forests
 from analysis.studies.kernels.fp32.conformal import calibrate
 from analysis.studies.kernels.fp32.evaluation import TABLES, measured_frame
 from analysis.studies.kernels.fp32.fitting import Measurements, fit, operators_of
-from analysis.studies.kernels.fp32.selection import Selection, error_of
+from analysis.studies.kernels.fp32.selection import Selection, error_of, settings_of
 from analysis.studies.kernels.networks.kernel_lists import NETWORKS, operators
 from analysis.tables import read_csv, write_atomic
 
@@ -138,7 +137,7 @@ def _amd(group: str, ensemble: Ensemble) -> pd.DataFrame:
 def amd_members(group: str, ensemble: Ensemble, seed: int) -> Ensemble:
     """The same settings fitted on AMD's measured kernels, for AMD devices; the interval stays the one between NVIDIA devices."""
     measured = Measurements.from_frame(datasets.load(f"neusight/{group}_amd"))
-    return Ensemble(tuple(fit(Hybrid(m.settings, seed + bag), measured) for bag, m in enumerate(ensemble.members)), 0.0, ensemble.band)
+    return Ensemble(tuple(fit(settings_of(group, m), seed + bag, measured) for bag, m in enumerate(ensemble.members)), 0.0, ensemble.band)
 
 
 def hashes() -> dict[str, str]:
@@ -147,7 +146,7 @@ def hashes() -> dict[str, str]:
     return digests({name: datasets.find(name) for name in names if datasets.available(name)})
 
 
-def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:
+def save(model: KernelModel, folder: Path, about: dict[str, Any], seed: int) -> None:
     """Write `arrays.npz` (trees) and `model.json` (settings, intervals, and what the fit was made on)."""
     arrays: dict[str, NDArray[np.generic]] = {}
     ensembles = []
@@ -156,7 +155,7 @@ def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:
         for number, member in enumerate(ensemble.members):
             assert member.trees is not None
             arrays |= forests.arrays(member.trees, f"{vendor}.{group}.{number}")
-            settings.append(asdict(member.settings))
+            settings.append(asdict(settings_of(group, member)))
         ensembles.append(
             {
                 "vendor": vendor,
@@ -171,9 +170,7 @@ def save(model: KernelModel, folder: Path, about: dict[str, Any]) -> None:
     stream = BytesIO()
     np.savez(stream, allow_pickle=False, **arrays)  # type: ignore[arg-type]
     write_atomic(folder / "arrays.npz", stream.getvalue())
-    write_atomic(
-        folder / "model.json", (json.dumps({"about": about, "seed": model.seed, "ensembles": ensembles}, indent=1) + "\n").encode()
-    )
+    write_atomic(folder / "model.json", (json.dumps({"about": about, "seed": seed, "ensembles": ensembles}, indent=1) + "\n").encode())
 
 
 KEPT = ["op", "B", "M", "N", "K", "H", "device", "split", "latency_ms", "predicted_s", "lower_s", "upper_s", "bound"]
@@ -188,7 +185,7 @@ def run_groups(work: Path, seed: int, say: Say) -> None:
         parts = {("NVIDIA", group): piece.ensemble}
         if datasets.available(f"neusight/{group}_amd"):
             parts["AMD", group] = amd_members(group, piece.ensemble, seed)
-        save(KernelModel(seed, parts), work / group, {})
+        save(KernelModel(parts), work / group, {}, seed)
         tables = {"residuals": piece.residuals, "networks": piece.networks, "attempts": piece.attempts}
         return {"kernels": piece.kernels.reindex(columns=KEPT), **tables}
 
@@ -216,7 +213,7 @@ def collect_model(work: Path, seed: int) -> None:
         "sha256": hashes(),
         "commit": commit(),
     }
-    save(KernelModel(seed, parts), FOLDER, about)
+    save(KernelModel(parts), FOLDER, about, seed)
 
 
 def attempts_rows(work: Path) -> pd.DataFrame:

@@ -9,12 +9,11 @@ import numpy as np
 
 from analysis.kernels.fp32 import devices as kernel_devices
 from analysis.kernels.fp32.cases import GEMMS, Floats
-from analysis.kernels.fp32.model import Ensemble
+from analysis.kernels.fp32.model import Ensemble, Hybrid
 from analysis.kernels.fp32.physics import Physics
-from analysis.kernels.fp32.residual import Hybrid, HybridSettings
-from analysis.kernels.trees import Boosting
+from analysis.studies.kernels.forests import Boosting
 from analysis.studies.kernels.fp32.conformal import calibrate
-from analysis.studies.kernels.fp32.fitting import Measurements, draw, fit
+from analysis.studies.kernels.fp32.fitting import HybridSettings, Measurements, draw, fit
 
 SMALL = Boosting(trees=40, leaves=8, learning_rate=0.2, least_in_leaf=20)  # a matrix product: seven devices bear no more detail
 FINE = Boosting(trees=60, leaves=15, learning_rate=0.15, least_in_leaf=15)  # a vector kernel: smooth in few features
@@ -22,6 +21,11 @@ CASES = 600  # of each device, for a fit: with more of them trees tell devices a
 BAGS = 4  # fits of the chosen settings on different draws, averaged
 SHIFTS = np.linspace(-0.15, 0.05, 21)
 
+GEMM = (
+    *("log_physical", "compute_over_memory", "log_intensity", "traffic_over_l2", "operands_over_l2", "shared_issue"),
+    *("log_waves", "wave_quantisation", "tile_padding", "log_tile_area", "tile_traffic_over_compute", "waves_over_roofline"),
+)
+"""Columns of `gemm_features`."""
 VECTOR = (
     *("log_physical", "log_columns", "log_rows", "traffic_over_l2", "rows_per_sm", "resident_rows_over_l2"),
     *("bytes_over_issue", "streams", "op_cost", "delivered_class"),
@@ -43,6 +47,11 @@ def candidates(group: str) -> dict[str, HybridSettings]:
         name = f"{'with' if issue else 'without'} bytes over issue, {'with' if delivered else 'without'} delivered-bandwidth class"
         found[name] = HybridSettings(features=columns, boosting=FINE, most_per_device=CASES)
     return found
+
+
+def settings_of(group: str, member: Hybrid) -> HybridSettings:
+    """The candidate that a fitted member is."""
+    return next(each for each in candidates(group).values() if (each.physics, each.features) == (member.physics, member.columns))
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ class Selection:
         key = (name, without)
         if key not in self.fits:
             device = self.measurements.device
-            hybrid = fit(Hybrid(candidates(self.group)[name], self.seed), self.measurements.take(~np.isin(device, list(without))))
+            hybrid = fit(candidates(self.group)[name], self.seed, self.measurements.take(~np.isin(device, list(without))))
             found = {}
             for left_out in sorted(without):
                 test = self.measurements.take(np.flatnonzero(device == left_out))
@@ -110,7 +119,7 @@ class Selection:
         choice = self.choose(unseen)
         part = self.measurements.take(~np.isin(self.measurements.device, list(unseen)))
         settings = candidates(self.group)[choice.name]
-        members = tuple(fit(Hybrid(settings, self.seed + bag), part) for bag in range(BAGS))
+        members = tuple(fit(settings, self.seed + bag, part) for bag in range(BAGS))
         return Ensemble(members, choice.shift, calibrate(choice.residuals), float(part.latency_s.min()))
 
 
