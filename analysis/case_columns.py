@@ -16,7 +16,7 @@ from analysis.errors import InputError
 
 COMMANDS = {
     "predict training": "analysis.training.cases",
-    "predict batch": "analysis.serving.batch.cases",
+    "predict batch": "analysis.serving.batch",
     "predict serving": "analysis.serving.points.cases",
     "predict recommend": "analysis.predict.recommend.choice",
     "predict collective": "analysis.networks.collective_cases",

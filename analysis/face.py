@@ -100,7 +100,7 @@ def predict_training(cases: Any) -> pd.DataFrame:
 
 def predict_batch(cases: Any) -> pd.DataFrame:
     """Latency of offline batches (latency_s) with a 90 % interval."""
-    from analysis.serving.batch.answers import answers
+    from analysis.serving.batch import answers
 
     return answers(_table(cases, "predict batch"))
 

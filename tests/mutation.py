@@ -86,7 +86,7 @@ ROOMS = {
         "serving/points/answers serving/points/waterfall serving/points/settings serving/points/power",
         "composition/test_serving_questions.py composition/test_service.py composition/test_calibrated_serving.py",
     ),
-    "serving/batch": Room("serving/batch/model serving/batch/cases serving/batch/answers", "composition/test_batch_predictor.py"),
+    "serving/batch": Room("serving/batch", "composition/test_batch_predictor.py"),
     "kernels": Room(
         "kernels/cases kernels/gpus kernels/laws kernels/library kernels/physics kernels/work kernels/trees", "operators/kernels"
     ),

@@ -8,4 +8,5 @@ from YAML.
 `metrics`, `tables` and `answer` read the result; `capacity` looks for the largest rate within a bound.
 Inside: `state` (records in memory), `memory` (KV blocks), `schedulers/` (one rule a file), `engine` (the compiled loop of independent
 replicas), `coupled` (that of replicas and clients that wait for each other), `interpolation`.
+Apart: `batch` (offline batches by the data sheet, as engines of 2024 ran them).
 """

@@ -32,7 +32,7 @@ ALIKE = ("scheduling_policy", "silicon_data_source")
 
 ANSWERS = {
     "predict training": "analysis.training.answers:answers",
-    "predict batch": "analysis.serving.batch.answers:answers",
+    "predict batch": "analysis.serving.batch:answers",
     "predict serving": "analysis.serving.points.answers:answers",
     "predict recommend": "analysis.predict.recommend.choice:answers",
     "predict collective": "analysis.networks.collective_cases:answers",

@@ -5,9 +5,7 @@ import pandas as pd
 import pytest
 
 from analysis.errors import InputError
-from analysis.serving.batch.answers import COLUMNS, _assumed, _bounds, answers
-from analysis.serving.batch.cases import case
-from analysis.serving.batch.model import NAMES, PRIOR, SHARES, Table, latency
+from analysis.serving.batch import COLUMNS, FRAMEWORKS, PLATFORMS, SHARES, _assumed, _bounds, answers, case, latency, table
 from analysis.studies import datasets
 from analysis.training.shares import ShareFile
 from tests.golden import answer, kept
@@ -121,7 +119,7 @@ def test_a_request_longer_than_the_model_takes_says_so():
 
 def in_seconds(**change: str) -> dict[str, float]:
     """The parts of a batch by the shares' priors."""
-    found = latency(Table.of([case({**ROW, **change})]), PRIOR)
+    found = latency(table([case({**ROW, **change})]), np.array([share.prior for share in SHARES.values()]))
     return {name: float(value[0]) for name, value in found.items()}
 
 
@@ -176,7 +174,7 @@ def test_sequences_beyond_the_cache_follow_in_waves() -> None:
 
 def test_frameworks_and_platforms_have_their_own_rates() -> None:
     """Priors: llama.cpp takes 1.3 times the device's time, HIP's port of it 1.26 times that, platforms other than NVIDIA 1.2."""
-    shares = dict(zip(NAMES, PRIOR.tolist(), strict=True))
+    shares = {name: share.prior for name, share in SHARES.items()}
     assert shares["busy.llama.cpp"] == 1.3 and shares["host.tensorrt-llm"] == 0.5 and shares["busy.AMD"] == 1.2
     assert all(shares[f"busy.{name}"] == 1.0 for name in ("vllm", "tensorrt-llm", "deepspeed-mii", "deepspeed", "sambaflow"))
     base = {"model": "llama-2-7b", "devices": "1", "batch_size": "1", "input_output_tokens": "1024"}
@@ -245,18 +243,21 @@ def test_every_kind_of_batch() -> None:
             found[name] = said
             continue
         read = case(row)
-        table = Table.of([read])
-        parts = {part: float(value[0]) for part, value in latency(table, shares).items()}
+        batches = table([read])
+        parts = {part: float(value[0]) for part, value in latency(batches, shares).items()}
         found[name] = [
-            read.hardware.device.name,
-            read.hardware.platform,
-            read.hardware.dies,
+            read.device.name,
+            read.platform,
+            read.dies,
             read.devices,
             read.framework,
             read.sequences,
             parts,
         ]
-        found[name] += [{field: float(getattr(table, field)[0]) for field in table.__dataclass_fields__}, _assumed(read)]
+        numbers = {"framework": FRAMEWORKS.index(read.framework), "vendor": PLATFORMS.index(read.platform)}
+        numbers |= {"chunked": read.framework == "llama.cpp", "streamed": read.framework == "sambaflow"}
+        numbers |= batches.drop(columns=["framework", "platform"]).iloc[0].to_dict()
+        found[name] += [{field: float(value) for field, value in numbers.items()}, _assumed(read)]
     rows = answers(pd.DataFrame([{**ROW, **change} for change in BATCHES.values()]).fillna(""))
     found["throughput"] = [x * t for x, t in zip(rows["throughput_tokens_per_s"], rows["latency_s"], strict=True) if x == x]
     found["widths"] = [

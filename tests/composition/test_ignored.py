@@ -13,7 +13,7 @@ from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.kernels import gpus
 from analysis.paths import DATA
-from analysis.serving.batch.answers import MEASURED
+from analysis.serving.batch import MEASURED
 from analysis.tables import read_csv
 from tests.composition import questions
 from tests.composition.questions import ALIKE, ANSWERS, CANNOT_FIT, DEVICE_WORDS, KINDS, QUESTIONS, SMALL, Question, asked, counts

@@ -19,7 +19,7 @@ from analysis.kernels import gpus as gpus_module
 from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
 from analysis.predict.recommend import choice
-from analysis.serving.batch.answers import answers as batch_answers
+from analysis.serving.batch import answers as batch_answers
 from analysis.serving.points import cases, operators, settings, waterfall
 from analysis.serving.points import points as points_module
 from analysis.serving.points.answers import answers

@@ -43,7 +43,7 @@ def batch(
     as_json: Records = False,
 ) -> None:
     """Latency of an offline batch, with a 90 % interval; a row that cannot be answered says why in `status`."""
-    from analysis.serving.batch.answers import answers
+    from analysis.serving.batch import answers
 
     answer_cases("predict batch", cases, out, answers, scheduler, as_json)
 

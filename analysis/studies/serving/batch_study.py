@@ -9,8 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.paths import DATA
-from analysis.serving.batch.cases import Case, read
-from analysis.serving.batch.model import PRIOR, SHARES, SPREAD, Table, latency
+from analysis.serving.batch import SHARES, Case, latency, read, table
 from analysis.studies.datasets import find
 from analysis.studies.freezing import digests
 from analysis.studies.intervals import interpolated_quantile
@@ -22,6 +21,7 @@ Floats = NDArray[np.float64]
 
 MODEL = DATA / "models" / "batch_step.yaml"
 NOISE, WEIGHT = 0.12, 60.0
+PRIOR, SPREAD = (np.array([getattr(share, name) for share in SHARES.values()]) for name in ("prior", "spread"))
 KEYS = ["hardware", "devices", "framework", "model", "input_output_tokens", "batch_size"]
 
 
@@ -83,7 +83,7 @@ def runs() -> Runs:
     merged["row_id"] = [f"llm_inference_bench:{index}" for index in range(len(merged))]
     cases, reasons = read(merged[KEYS])
     keep = np.array([item is not None for item in cases])
-    names = [item.hardware.device.name if item else "" for item in cases]
+    names = [item.device.name if item else "" for item in cases]
     device = np.array(names, dtype=object)
     # a row of llama.cpp contradicts only its own throughput; a start-up that no other row has, or a faster longer run, teaches nothing
     used = np.asarray(~merged["flags"].str.contains("longer_is_faster|constant_start"))
@@ -96,12 +96,12 @@ def fit(seen: Runs) -> Floats:
     from scipy.optimize import least_squares
 
     seen = seen.take(seen.used & (np.arange(len(seen.cases)) % 3 == 0))  # a third of the rows says the same
-    table = Table.of(seen.cases)
+    batches = table(seen.cases)
     counts = pd.Series(seen.device).map(pd.Series(seen.device[seen.used]).value_counts()).to_numpy(dtype=float)
     scale = np.where(seen.used, np.sqrt(WEIGHT / counts), 0.0)
 
     def residuals(logs: Floats) -> Floats:
-        z = np.log(latency(table, PRIOR * np.exp(logs))["total"] / seen.latency_s) / NOISE
+        z = np.log(latency(batches, PRIOR * np.exp(logs))["total"] / seen.latency_s) / NOISE
         return np.concatenate([scale * soft(z), logs / SPREAD])
 
     return np.asarray(PRIOR * np.exp(least_squares(residuals, np.zeros(len(PRIOR)), max_nfev=25).x))
@@ -109,7 +109,7 @@ def fit(seen: Runs) -> Floats:
 
 def group(item: Case) -> str:
     """Which cases share one interval: a software stack that other devices teach, or one that they hardly do."""
-    return "NVIDIA" if item.hardware.platform == "NVIDIA" else "other"
+    return "NVIDIA" if item.platform == "NVIDIA" else "other"
 
 
 GROUPS = ("NVIDIA", "other")
@@ -126,7 +126,7 @@ def errors_left_out(seen: Runs) -> dict[tuple[str, str], Floats]:
             for device, other in {pair, pair[::-1]}:
                 own = seen.take((seen.device == device) & seen.used)
                 key = (device, other if other != device else "")
-                found[key] = np.log(own.latency_s / latency(Table.of(own.cases), shares)["total"])
+                found[key] = np.log(own.latency_s / latency(table(own.cases), shares)["total"])
     return found
 
 
@@ -147,7 +147,7 @@ def left_out(seen: Runs, errors: dict[tuple[str, str], Floats]) -> pd.DataFrame:
     tables = []
     for device in pd.unique(seen.device):
         others, own = seen.take(seen.device != device), seen.take(seen.device == device)
-        predicted = latency(Table.of(own.cases), fit(others))
+        predicted = latency(table(own.cases), fit(others))
         bounds = stretches(seen, errors, str(device))[group(own.cases[0])]
         frame = own.frame.assign(
             device=device, predicted_s=predicted["total"], prefill_s=predicted["prefill"], decode_s=predicted["decode"]
@@ -162,10 +162,11 @@ def baseline(others: Runs, own: Runs) -> Floats:
     """Roofline (weights and cache over bandwidth, prompt over peak) times the other devices' median ratio, by framework if known."""
 
     def roof(item: Runs) -> Floats:
-        t = Table.of(item.cases)
-        n = np.where(t.chunked, 1.0, t.devices)
-        steps = t.output + np.where(t.chunked, t.input / t.chunk, 0.0)
-        read = steps * (t.weights + np.where(t.chunked, 1.0, t.sequences) * t.cache_bytes * t.input) / (n * t.bandwidth)
+        t = table(item.cases).to_records(index=False)
+        chunked = t.framework == "llama.cpp"
+        n = np.where(chunked, 1.0, t.devices)
+        steps = t.output + np.where(chunked, t.input / t.chunk, 0.0)
+        read = steps * (t.weights + np.where(chunked, 1.0, t.sequences) * t.cache_bytes * t.input) / (n * t.bandwidth)
         return np.asarray(read + 2 * t.active * t.input * t.sequences / (n * t.peak))
 
     ratio = np.log(others.latency_s / roof(others))
