@@ -9,7 +9,7 @@ A worker that dies takes no result with it: what it held or was running is run a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from analysis.errors import InputError
 
@@ -46,16 +46,10 @@ def sweep(
                 LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
                 Client(cluster) as client,
             ):
-                return gather(client, function, todo, retries)
+                return list(client.gather(client.map(function, todo, pure=False, retries=retries)))
         try:
             client = Client(scheduler, timeout=wait_s)
         except (OSError, ValueError) as error:
             raise InputError(f"no dask scheduler answers at {scheduler}: {error}", key="scheduler") from None
         with client:
-            return gather(client, function, todo, retries)
-
-
-def gather(client: Any, function: Callable[[Setting], Answer], settings: list[Setting], retries: int) -> list[Answer]:
-    """Run on a client's workers; a setting given twice runs twice."""
-    futures = client.map(function, settings, pure=False, retries=retries)
-    return list(client.gather(futures))
+            return list(client.gather(client.map(function, todo, pure=False, retries=retries)))

@@ -17,6 +17,7 @@ from analysis.networks.calibrated.form import KINDS, calibrated
 from analysis.networks.collective_time import collective_time, way_of
 from analysis.site import Site
 from analysis.tables import numeric
+from analysis.vocabulary import plain
 
 READS = Columns(
     ("device", "gpus", "nodes", "network_gbit_per_s_per_gpu", "collective", "size_bytes"),
@@ -97,8 +98,7 @@ def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
 
 def case(row: dict[str, str]) -> tuple[str, int, System, list[str]]:
     """Collective, GPUs, machine and what is assumed of a row's cells."""
-    plain = "".join(letter for letter in row["collective"].lower() if letter.isalnum())
-    kind = SPELT.get(plain.removesuffix("perf"))
+    kind = SPELT.get(plain(row["collective"]).removesuffix("perf"))
     if kind is None:
         raise InputError(f"collective {row['collective']!r} is not covered; covered: {', '.join(KINDS)}", key="collective")
     if not row["device"]:

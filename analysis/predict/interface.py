@@ -7,11 +7,9 @@ understands, and refuses in a line where there is none or where it cannot answer
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
-
-from analysis.errors import InputError
 
 Row = Mapping[str, Any]
 DESCRIPTIONS = {
@@ -63,18 +61,3 @@ class Predictor(Protocol):
         Raises:
             InputError: why there is no answer.
         """
-
-
-@dataclass(frozen=True)
-class FromDescription:
-    """A predictor made of a function that is given the description, the hardware and the parameters."""
-
-    name: str
-    reads: str
-    answer: Callable[..., Prediction]
-
-    def __call__(self, workload: Workload, hardware: str, **parameters: Any) -> Prediction:
-        """See `Predictor`."""
-        if self.reads not in workload.descriptions:
-            raise InputError(f"the workload has no description of kind {self.reads}")
-        return self.answer(workload.descriptions[self.reads], hardware, **parameters)

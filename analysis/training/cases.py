@@ -30,6 +30,7 @@ from analysis.training.machines import Machine, of_row
 from analysis.training.programs import PROGRAMS, Attention, Program
 from analysis.training.programs import known as known_program
 from analysis.training.recipes import Recipe
+from analysis.vocabulary import plain
 from analysis.workloads import models
 from analysis.workloads.models import Model
 
@@ -69,16 +70,10 @@ MOST_LOCAL_EXPERTS = 64
 class _Run:
     """What follows from the facts of one run, or of each of many."""
 
-    kind: Any
-    defaults: Any
-    shape: Any
-    zero_group: Any
-    data: Any
-    context: Any
-    tensor: Any
-    expert: Any
-    global_batch: Any
-    micro_batch: Any
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """A field of `Case`."""
 
     @property
     def trained(self) -> Any:
@@ -183,11 +178,6 @@ class Cases(_Run, Sequence[Case]):
         row = {name: column[index] for name, column in vars(self).items()}
         return Case(**{name: {"int": int, "float": float}[NUMBERS[name]](v) if name in NUMBERS else v for name, v in row.items()})
 
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """A field of `Case`."""
-
     @property
     def device(self) -> Shared:
         """The device of each run, as `analysis.hardware` describes it."""
@@ -206,11 +196,6 @@ class Cases(_Run, Sequence[Case]):
         """A function of a run that depends on these columns alone, worked out once where they are alike."""
         codes, first = alike(*columns)
         return Shared([function(self[row]) for row in first], codes).each(lambda value: value)
-
-
-def plain(text: str) -> str:
-    """Letters and digits, in lower case."""
-    return "".join(letter for letter in text.lower() if letter.isalnum())
 
 
 def choice(row: dict[str, str], key: str) -> Any:

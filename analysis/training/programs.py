@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from analysis.configs import Strict, read_yaml
 from analysis.paths import DATA
+from analysis.vocabulary import plain
 
 Attention = Literal["written_out", "flash_1", "flash_2", "latest"]
 Kernels = Literal["old", "eager", "compiled", "fused"]
@@ -74,5 +75,5 @@ PROGRAMS = {name: Program(**differs) for name, differs in _FILE.programs.items()
 
 def known(text: str) -> str | None:
     """The known program that a cell names; None where it names none."""
-    plain = "".join(letter for letter in text.lower() if letter.isalnum())
-    return {name.replace("_", ""): name for name in PROGRAMS}.get(plain) or _FILE.spellings.get(plain)
+    name = plain(text)
+    return {plain(own): own for own in PROGRAMS}.get(name) or _FILE.spellings.get(name)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,28 @@ import pandas as pd
 
 from analysis import face
 from analysis.errors import InputError
-from analysis.predict.interface import FromDescription, Prediction, Predictor, Row, Workload
+from analysis.predict.interface import Prediction, Predictor, Row, Workload
 
 if TYPE_CHECKING:
     from analysis.cores.riscv.trace import Trace
     from analysis.workloads.graph import Module
 
 NINETY = 1.6448536269514722
+
+
+@dataclass(frozen=True)
+class FromDescription:
+    """A predictor made of a function that is given the description, the hardware and the parameters."""
+
+    name: str
+    reads: str
+    answer: Callable[..., Prediction]
+
+    def __call__(self, workload: Workload, hardware: str, **parameters: Any) -> Prediction:
+        """See `Predictor`."""
+        if self.reads not in workload.descriptions:
+            raise InputError(f"the workload has no description of kind {self.reads}")
+        return self.answer(workload.descriptions[self.reads], hardware, **parameters)
 
 
 def _row(table: pd.DataFrame) -> Row:

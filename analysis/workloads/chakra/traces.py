@@ -7,6 +7,7 @@ Source: MLCommons Chakra, schema/protobuf/et_def.proto (data/workloads/chakra_et
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory, proto
 from google.protobuf.message import DecodeError
 
 from analysis.errors import InputError
@@ -32,15 +33,6 @@ GlobalMetadata, NodeMessage, AttributeMessage = (
     for name in ("GlobalMetadata", "Node", "AttributeProto")
 )
 VERSION = "0.0.4"
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _messages(content: bytes, path: Path) -> Iterator[bytes]:
@@ -181,7 +173,8 @@ def _attribute(message: Any, name: str, field: str, value: Any) -> None:
 
 def rank_bytes(nodes: Iterable[Node]) -> bytes:
     """The trace of one rank as the bytes of a `.et` file."""
-    messages = [GlobalMetadata(version=VERSION)]
+    stream = io.BytesIO()
+    proto.serialize_length_prefixed(GlobalMetadata(version=VERSION), stream)
     for node in nodes:
         message = NodeMessage(id=node.node_id, name=node.name, type=NODE_TYPES.index(node.type), duration_micros=node.duration_us)
         message.data_deps.extend(node.waits_for)
@@ -198,8 +191,8 @@ def rank_bytes(nodes: Iterable[Node]) -> bytes:
             for name, value in (("comm_src", node.source), ("comm_dst", node.destination), ("comm_tag", node.tag)):
                 _attribute(message, name, "int32_val", value)
             _attribute(message, "comm_size", "int64_val", node.comm_bytes)
-        messages.append(message)
-    return b"".join(_varint(len(data)) + data for data in (message.SerializeToString(deterministic=True) for message in messages))
+        proto.serialize_length_prefixed(message, stream)
+    return stream.getvalue()
 
 
 def write_trace(nodes: Sequence[Node], folder: str | Path, name: str, groups: Mapping[str, Sequence[int]]) -> list[Path]:
