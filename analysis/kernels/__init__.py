@@ -1,9 +1,7 @@
 """How long does one kernel take on one device? Measured tables, transferred laws, forests, the data sheet: one provider.
 
-- `attention_backends`: Which family of attention kernels does a framework call on a GPU that was not timed?
 - `cases`: A file of kernels of today's GPUs answered:
 - `gpus`: What the kernel models know of a GPU:
-- `latency`: The answer that every kernel model gives
 - `laws`: The law of a kernel's time, and its parameters on a GPU that was never timed
 - `library`: Latency of one kernel on one GPU:
 - `physics`: A first time and what bounds it:

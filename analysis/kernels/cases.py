@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,7 @@ from analysis.kernels import gpus, work
 from analysis.kernels.fp32 import devices as boards
 from analysis.kernels.fp32 import model as fp32
 from analysis.kernels.fp32.cases import BOUNDS, CODE, DIMENSIONS, Operators
-from analysis.kernels.latency import Answers, Latency
-from analysis.kernels.library import KernelLibrary, Kernels
+from analysis.kernels.library import KernelLibrary, Kernels, Latency
 from analysis.kernels.work import Floats, Work
 from analysis.networks.calibrated.form import KINDS as COLLECTIVES
 from analysis.tables import numeric
@@ -59,6 +58,17 @@ READS = Columns(
     also={"gpus": "devices", "engine_version": "version"},
 )  # fmt: skip
 """Columns of a table of kernels; B and H are those of NeuSight's fp32 kernels, latency_ms what was measured."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Seconds and 90 % interval of each case, shapes (n,); NaN and a status where there is no answer."""
+
+    latency_s: Floats
+    lower_s: Floats
+    upper_s: Floats
+    source: NDArray[np.object_]
+    status: NDArray[np.object_]
 
 
 def unread(frame: pd.DataFrame) -> NDArray[np.object_]:

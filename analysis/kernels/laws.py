@@ -3,18 +3,23 @@
 ``t = launch + (arithmetic^4 + memory^4 + chain^4)^(1/4) + passes``: parts are seconds at the data sheet's rates (`physics`), each scaled
 by one parameter. On a timed GPU the parameters are fitted; for another they come from the timed GPUs' by ridge regression on what
 frameworks and number types have in common and on what the data sheet says: how the matrix unit is fed, the memory, bandwidth an SM.
+Which family of attention kernels a framework calls there is what its documentation says, never timings.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Container
+from datetime import date
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from analysis.configs import Strict, read_yaml
 from analysis.kernels import physics, trees
 from analysis.kernels.gpus import Gpu
 from analysis.kernels.physics import Features, Sustained
@@ -101,3 +106,50 @@ def read(folder: Path | None = None) -> dict[str, dict[str, Transfer]]:
         operator: {hidden: Transfer(tuple(rows), np.array(list(rows.values()))) for hidden, rows in by.items()}
         for operator, by in plain.items()
     }
+
+
+# --- attention: which family of kernels a framework calls ---
+
+APART = ("attention_prefill", "attention_decode")  # pooled over families of kernels, which no framework has on every architecture
+
+
+class Rule(Strict):
+    """One line of a framework's documentation: on these architectures and for these types of the cache (empty: all) it calls a family."""
+
+    architectures: list[str] = Field(default_factory=list)
+    cache: list[Literal["bf16", "fp8"]] = Field(default_factory=list)
+    family: physics.Family
+
+
+class Backends(Strict):
+    """What one framework documents of its attention kernels, where and when it was read."""
+
+    source: str
+    looked_at: date
+    said: str
+    rules: list[Rule]
+
+
+class BackendsFile(Strict):
+    """`attention_backends.yaml`."""
+
+    vllm: Backends
+    sglang: Backends
+    trtllm: Backends
+
+
+@cache
+def _backends() -> BackendsFile:
+    return read_yaml(FOLDER / "attention_backends.yaml", BackendsFile)
+
+
+def called(operator: str, framework: str, architecture: str, variant: str) -> str:
+    """Family of kernels that a framework calls on an architecture that was not timed: as its documentation has it, never from timings.
+
+    Empty for operators that are not pooled over families (`APART`).
+    """
+    if operator not in APART:
+        return ""
+    kind = "fp8" if variant.endswith("fp8") else "bf16"
+    rules = getattr(_backends(), framework).rules
+    return next(r.family for r in rules if architecture in (r.architectures or [architecture]) and kind in (r.cache or [kind]))

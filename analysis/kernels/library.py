@@ -15,14 +15,13 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
-from analysis.kernels import attention_backends, gpus, laws, physics, store, work
+from analysis.kernels import gpus, laws, physics, store, work
 from analysis.kernels.gpus import Gpu
-from analysis.kernels.latency import Latency
 from analysis.kernels.physics import Features, Sustained
 from analysis.kernels.work import Floats
 from analysis.networks.calibrated.form import KINDS as COLLECTIVES
@@ -38,6 +37,25 @@ ALL_REDUCE_OF = {("blackwell", "vllm"): "trtllm"}
 """Architecture, framework: the framework whose all-reduce it runs. There vLLM calls FlashInfer's all-reduce with residual and norm,
 TensorRT-LLM's kernel, by default (https://docs.vllm.ai/en/v0.18.2/design/fusions/) and in the scripts of before
 (https://github.com/SemiAnalysisAI/InferenceX, benchmarks/70b_fp4_b200_docker.sh, enable_fi_allreduce_fusion)."""
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Answers of one call, in the shape that its arguments broadcast to.
+
+    Args:
+        s: central latency (seconds); NaN where not covered.
+        log_sd: standard deviation of its logarithm: the model's own doubt; a 90 % interval is ``s exp(-+1.645 log_sd)``.
+        source: "measured gpu", "unmeasured gpu" (fitted on other GPUs), "data sheet" (nothing fitted) or "none".
+        status: empty, or why there is no answer.
+        note: empty, or what else the reader must know, such as a measured table that was not believed.
+    """
+
+    s: Floats
+    log_sd: Floats
+    source: str
+    status: NDArray[np.object_]
+    note: str = ""
 
 
 class Share(Strict):
@@ -200,7 +218,7 @@ class Kernels:
         got = build(safe, framework, levels)
         if not one_gpus and laws.used(operator, f"{self._hidden}/{cell_type}", _pooled(operator)):
             got = laws.widen(got, _laws()[operator][self._hidden].log_theta(self.gpu, framework, cell_type, variant, levels))
-        family = "" if one_gpus else attention_backends.called(operator, framework, self.gpu.architecture, variant)
+        family = "" if one_gpus else laws.called(operator, framework, self.gpu.architecture, variant)
         seconds = got.base_s * np.exp(laws.answer(operator, got, fitted.forest, self.gpu, family))
         log_sd = fitted.log_sd[np.digitize(got.base_s, fitted.edges)]
         if fitted.hull.shape[1]:

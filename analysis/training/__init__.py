@@ -8,7 +8,6 @@
 - `machines`: On what does a training run take place?
 - `memory`: What must one GPU hold in a training step, and does it fit?
 - `programs`: What does a training program do by default?
-- `recipes`: How is a published run of a mixture of experts made, where its row does not say?
 - `schedule`: In which order does a pipeline's stage run its passes?
 - `search`: All parallel plans of a model on some GPUs, each a row of `predict training`:
 - `shares`: Fitted shares:

@@ -24,12 +24,10 @@ from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.paths import DATA
-from analysis.training import recipes
 from analysis.training.kernels import OLDER, beyond_flash_2
 from analysis.training.machines import Machine, of_row
-from analysis.training.programs import PROGRAMS, Attention, Program
+from analysis.training.programs import PROGRAMS, UNKNOWN_RECIPE, Attention, Program, Recipe, recipe_of
 from analysis.training.programs import known as known_program
-from analysis.training.recipes import Recipe
 from analysis.vocabulary import plain
 from analysis.workloads import models
 from analysis.workloads.models import Model
@@ -148,7 +146,7 @@ class Case(_Run):
     kind: str = "pretrain"
     weight_bytes: float = 4.0
     moments_bytes: float = 8.0
-    recipe: Recipe = recipes.UNKNOWN
+    recipe: Recipe = UNKNOWN_RECIPE
     assumed: tuple[str, ...] = field(default=())
 
 
@@ -334,9 +332,9 @@ def _recipe(
 ) -> Recipe:
     """The recipe of a mixture of experts; given: the row says what is recomputed."""
     if not shape.experts or defaults.attention == "written_out":
-        return recipes.UNKNOWN
-    known = recipes.find(name, machine.device, int(expert))
-    recipe = known or recipes.UNKNOWN
+        return UNKNOWN_RECIPE
+    known = recipe_of(name, machine.device, int(expert))
+    recipe = known or UNKNOWN_RECIPE
     recipe = recipe if not given else recipe.model_copy(update={"again": ()})
     assumed.append(f"experts as in {'its recipe in' if known else 'recipes of'} Megatron-Bridge: CUDA graphs {recipe.graphs}")
     if (held := shape.experts.count // int(expert)) > MOST_LOCAL_EXPERTS:

@@ -1,8 +1,10 @@
-"""What does a training program do by default? Sharding, recomputation, kernels, overlap and what it keeps, of each known program."""
+"""What does a training program do by default? Sharding, recomputation, kernels, overlap and what it keeps, of each known program; and how a
+published run of a mixture of experts is made where its row does not say: CUDA graphs, dispatcher, overlap, recomputation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 from analysis.configs import Strict, read_yaml
@@ -77,3 +79,48 @@ def known(text: str) -> str | None:
     """The known program that a cell names; None where it names none."""
     name = plain(text)
     return {plain(own): own for own in PROGRAMS}.get(name) or _FILE.spellings.get(name)
+
+
+# --- mixtures of experts ---
+
+
+class Recipe(Strict):
+    """Settings of a run; see `data/workloads/training_recipes.yaml`, whose words these are."""
+
+    graphs: Literal["none", "partial", "full"] = "partial"
+    dispatcher: Literal["alltoall", "flex"] = "flex"
+    overlap: bool = False
+    again: tuple[Literal["moe", "core_attn"], ...] = ()
+
+
+class Entry(Recipe):
+    """The recipe of a model on some devices, and, where it has several, at some expert parallelism."""
+
+    model: str
+    devices: tuple[str, ...]
+    expert_parallel: int | None = None
+
+
+class RecipeFile(Strict):
+    """`data/workloads/training_recipes.yaml`."""
+
+    address: str
+    files: dict[str, str]
+    recipes: tuple[Entry, ...]
+
+
+UNKNOWN_RECIPE = Recipe()
+"""What Megatron-Bridge recommends where no recipe is known: attention, router and preprocessing captured, a fused dispatcher
+(docs.nvidia.com/nemo/megatron-bridge/latest/training/moe-optimization.html)."""
+
+
+@cache
+def _recipes() -> dict[tuple[str, str, int | None], Recipe]:
+    entries = read_yaml(DATA / "workloads" / "training_recipes.yaml", RecipeFile).recipes
+    return {(each.model, device, each.expert_parallel): each for each in entries for device in each.devices}
+
+
+def recipe_of(model: str, device: str, expert: int) -> Recipe | None:
+    """The published recipe of a model on a device (by its full name) at an expert parallelism (count); None where there is none."""
+    known, place = _recipes(), (model, device.split("-")[0])
+    return known.get((*place, expert)) or known.get((*place, None))

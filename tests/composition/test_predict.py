@@ -21,14 +21,11 @@ from analysis.networks.cases import Network
 from analysis.networks.replay import prepare, replay
 from analysis.paths import DATA
 from analysis.predict.program import efficiencies
-from analysis.predict.program.collective_time import collective_s, layout
 from analysis.predict.program.device_rates import family, matrix_rate
 from analysis.predict.program.measured_kernels import has_tables, product_times
-from analysis.predict.program.predict import FIDELITIES, operator_times, predict, predictions
+from analysis.predict.program.predict import FIDELITIES, collective_s, layout, operator_times, predict, predictions
 from analysis.predict.program.predict_trace import nodes, steps
-from analysis.predict.program.systolic_device import ARRAYS, product_cycles, product_s
-from analysis.predict.program.vector_unit import VectorWork, registers, work_of
-from analysis.predict.program.vector_unit import seconds as vector_s
+from analysis.predict.program.systolic_device import ARRAYS, VectorWork, product_cycles, product_s, registers, vector_s, work_of
 from analysis.studies.workloads.zoo import catalogue as zoo
 from analysis.workloads.chakra.traces import read_trace
 from analysis.workloads.graph import Collective, Matmul, Module, OperatorWork, Tensor

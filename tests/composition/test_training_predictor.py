@@ -22,7 +22,7 @@ from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
 from analysis.studies import datasets
 from analysis.studies.training import fit, gap, sources, study
-from analysis.training import interval, recipes
+from analysis.training import interval, programs
 from analysis.training.answers import COLUMNS, answers, fitted
 from analysis.training.cases import COLUMNS as COLUMNS_READ
 from analysis.training.cases import OTHER_NAMES, Cases, case
@@ -297,9 +297,9 @@ def test_what_a_recipe_recomputes_and_overlaps_moves_the_step() -> None:
     assert total(again=("moe",)) > total() and total(overlap=True) < total() < total(dispatcher="alltoall")
     nano = {**MIXTURE, "model": "Nemotron_3_Nano", "system": "DGX-H100", "precision": "FP8"}
     assert case(nano).recipe.again == ("moe", "core_attn") and case({**nano, "recompute": "none"}).recipe.again == ()
-    for entry in read_yaml(DATA / "workloads" / "training_recipes.yaml", recipes.RecipeFile).recipes:
-        assert models.load(entry.model).experts and recipes.find(entry.model, entry.devices[0], 8) is not None
-    of_b300 = [recipes.find("gpt-oss-120b", "B300-SXM-270GB", count).dispatcher for count in (8, 64)]
+    for entry in read_yaml(DATA / "workloads" / "training_recipes.yaml", programs.RecipeFile).recipes:
+        assert models.load(entry.model).experts and programs.recipe_of(entry.model, entry.devices[0], 8) is not None
+    of_b300 = [programs.recipe_of("gpt-oss-120b", "B300-SXM-270GB", count).dispatcher for count in (8, 64)]
     assert of_b300 == ["flex", "alltoall"]
 
 
@@ -916,6 +916,6 @@ def test_every_kind_of_run() -> None:
             "held": [parameters_of_gpu(item), [layers[k], head[k].item()]],
             "work": {field: float(getattr(work, field)[k]) for field in work.__dataclass_fields__},
             "step": {part: float(seconds[k]) for part, seconds in steps.items()},
-            "plans": {field: getattr(plans, field)[k].item() for field in plans.__dataclass_fields__},
+            "plans": {field: getattr(plans, field)[k].item() for field in vars(plans)},
         }
     kept("runs", found | {name: said for name, said in read.items() if name not in cases})

@@ -1,6 +1,5 @@
 """How long does a StableHLO program take on a device? From its operators to a sum, by fidelity.
 
-- `collective_time`: How long do the collectives of a program take on a machine?
 - `device_rates`: At what rate does a device run arithmetic of a StableHLO type?
 - `device_work`: What does a device do for an operator that XLA's cost analysis counts otherwise?
 - `efficiencies`: What share of its peaks does a device reach on single operators?
@@ -9,6 +8,5 @@
 - `predict_report`: The answer of a predictor as plain rows and numbers
 - `predict_trace`: A predicted program as Chakra traces, one a device, so that ASTRA-sim (or `analysis.networks`) times the collectives ...
 - `study_fusion`: Which operators of a program run as one kernel, and what does each kernel read and write?
-- `systolic_device`: How long does a matrix product take on a TPU's matrix units?
-- `vector_unit`: How long does a TPU's vector unit take for what its matrix units do not do?
+- `systolic_device`: How long does a TPU take for a matrix product in its matrix units, and for what these do not do in its vector unit?
 """

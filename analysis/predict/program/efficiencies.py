@@ -8,7 +8,6 @@ What was not measured on a device is the median of those of the same kind of dev
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
@@ -51,13 +50,13 @@ def shares() -> dict[str, Share]:
     return read_yaml(PATH, ShareFile).shares
 
 
-def load(device: str, path: Path = PATH) -> Share:
+def load(device: str) -> Share:
     """Shares of a device; those of `default GPU` or `default TPU` for one that is not listed."""
-    known = shares() if path == PATH else read_yaml(path, ShareFile).shares
-    kind = devices.load(device).kind.upper()
-    if device not in known and f"default {kind}" not in known:
-        raise InputError(f"no share of the peak is known for {device} nor for its kind; covered: {', '.join(sorted(known))}", key="device")
-    return known[device] if device in known else known[f"default {kind}"]
+    if not covers(device):
+        raise InputError(
+            f"no share of the peak is known for {device} nor for its kind; covered: {', '.join(sorted(shares()))}", key="device"
+        )
+    return shares().get(device) or shares()[f"default {devices.load(device).kind.upper()}"]
 
 
 def covers(device: str) -> bool:

@@ -27,20 +27,27 @@ from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
 from analysis.hardware.roofline import Rates, time_on_device
 from analysis.hardware.systems import System
-from analysis.predict.program import efficiencies, vector_unit
-from analysis.predict.program.collective_time import collective_s
+from analysis.networks import collective_time
+from analysis.predict.program import efficiencies
 from analysis.predict.program.device_rates import Rate, matrix_rate, vector_rate
 from analysis.predict.program.device_work import as_run
 from analysis.predict.program.measured_kernels import ProductTime, has_tables, product_times
 from analysis.predict.program.study_fusion import kernels
-from analysis.predict.program.systolic_device import ARRAYS, arrays_of, product_s
-from analysis.predict.program.vector_unit import NO_WORK, VectorWork
-from analysis.workloads.graph import Attention, Matmul, Module, Operator, Tensor
+from analysis.predict.program.systolic_device import ARRAYS, ASSUMED, NO_WORK, VectorWork, arrays_of, product_s, vector_s
+from analysis.workloads.graph import Attention, Collective, Matmul, Module, Operator, Tensor
 
 Fidelity = Literal["roofline", "fused", "efficiency", "kernels", "systolic"]
 FIDELITIES: tuple[str, ...] = get_args(Fidelity)
 PRODUCTS = ("matmul", "convolution")
 UNTIMED = ("scan", "fft", "sort", "linear algebra", "custom call", "unknown")
+COLLECTIVE_KINDS = {
+    "all-reduce": "all_reduce",
+    "all-gather": "all_gather",
+    "reduce-scatter": "reduce_scatter",
+    "all-to-all": "all_to_all",
+    "collective-broadcast": "broadcast",
+}
+"""Of StableHLO, and what NCCL calls them; permutations, sends and receives are sends."""
 TYPICAL_LAUNCH_S = 4e-6  # for the note alone; no answer holds it unless it is asked for
 SLOWEST_LAUNCH_S = 9e-6
 """For the upper end of the interval: of twelve programs that we timed on an H200 (data/recorded/h200_own/programs.csv), small convolutional
@@ -194,10 +201,10 @@ def predict(
     by_class: dict[str, ClassTime] = {}
     unsupported: dict[str, int] = {}
     notes = dict.fromkeys(module.notes)
-    if fidelity == "systolic" and vector_unit.seconds(device, NO_WORK) is None:
+    if fidelity == "systolic" and vector_s(device, NO_WORK) is None:
         notes.setdefault(f"{device.name}: what its arrays do not do takes the time of its bytes; no vector unit with a clock is published")
-    if fidelity == "systolic" and device.name in vector_unit.ASSUMED:
-        notes.setdefault(vector_unit.ASSUMED[device.name])
+    if fidelity == "systolic" and device.name in ASSUMED:
+        notes.setdefault(ASSUMED[device.name])
     peak_s = below = above = 0.0
     tables: Sequence[ProductTime] = [ProductTime()] * len(units)
     if fidelity == "kernels":
@@ -293,7 +300,7 @@ def _covers(device: Device, fidelity: str) -> bool:
 
 def _compute_s(unit: _Unit, rate: Rate, share: efficiencies.Share, device: Device, fidelity: str) -> float:
     if unit.kind not in PRODUCTS:
-        on_unit = vector_unit.seconds(device, unit.vector) if fidelity == "systolic" else None
+        on_unit = vector_s(device, unit.vector) if fidelity == "systolic" else None
         return unit.flop / rate.flop_per_s if on_unit is None else on_unit
     if fidelity == "systolic" and unit.matmul is not None:
         return unit.runs * product_s(device, unit.matmul, rate.flop_per_s)
@@ -312,6 +319,40 @@ def _communication(module: Module, system: System | None, unsupported: dict[str,
         else:
             times.append(operator.trips * collective_s(collective, system, count))
     return math.fsum(times)
+
+
+def layout(groups: Sequence[Sequence[int]], devices: int) -> tuple[int, int]:
+    """Members and stride of the widest group: devices 0, 8, 16, 24 are 4 members that lie 8 apart.
+
+    Args:
+        groups: as the collective names them; empty: all devices.
+    """
+    if not groups:
+        return max(1, devices), 1
+    found = (1, 1)
+    for group in groups:
+        places = sorted(group)
+        if len(places) < 2:
+            continue
+        stride = max(1, (places[-1] - places[0]) // (len(places) - 1))
+        found = max(found, (len(places), stride))
+    return found
+
+
+def collective_s(collective: Collective, system: System, devices: int) -> float:
+    """Time of one run (s).
+
+    An all-gather is counted by what it leaves, a reduce-scatter by what it takes; a permutation, send or receive moves its bytes once over
+    the slowest level that a pair crosses.
+    """
+    kind = COLLECTIVE_KINDS.get(collective.kind, "send_recv")
+    size = collective.input_bytes if kind in ("all_reduce", "all_to_all") else max(collective.input_bytes, collective.output_bytes)
+    if kind == "send_recv":
+        node = system.devices_per_node
+        inside = all(pair[0] // node == pair[1] // node for pair in collective.groups if len(pair) == 2)
+        return collective_time.collective_s(kind, size, 2, system, 1 if inside else node)
+    members, stride = layout(collective.groups, devices)
+    return collective_time.collective_s(kind, size, members, system, stride)
 
 
 def _product_of(operator: Operator) -> Matmul | Attention | None:

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from analysis.predict.program.vector_unit import NO_WORK, VectorWork, work_of
+from analysis.predict.program.systolic_device import NO_WORK, VectorWork, work_of
 from analysis.workloads.graph import Module, Operator, Tensor
 
 ZERO_COST = {

@@ -1,36 +1,50 @@
-"""How long does a matrix product take on a TPU's matrix units? The systolic model with the chip's arrays."""
+"""How long does a TPU take for a matrix product in its matrix units, and for what these do not do in its vector unit?
+
+A product takes the cycles of the systolic model with the chip's arrays. The vector unit passes registers of 8 x 128 elements through a few
+slots a cycle: cycles = sum over operators of R x (operations / slots + transcendental operations) / elements, R the registers that the
+tensor fills, ceil(rows / 8) x ceil(columns / 128) for each pair of its last two axes: a last axis of 64 fills half of its lanes. A
+reduction reads the registers of its input; along the last axis its lanes are then added up in log2(128) steps. Data movement is left to the
+memory.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 
 from analysis.accelerators.systolic.array import pipelined_cycles
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
-from analysis.workloads.graph import Matmul
+from analysis.workloads.graph import Matmul, OperatorWork, Tensor
 
 
 @dataclass(frozen=True)
 class Arrays:
-    """Matrix units of a chip: how many, rows and columns of each (count)."""
+    """Matrix units of a chip: how many, rows and columns of each; operations that start on each lane of its vector unit in a cycle (counts;
+    0: no such unit, or none whose clock is published)."""
 
     count: int
     rows: int
     columns: int
+    slots: int = 0
 
 
 # v1: Jouppi et al., ISCA 2017, section 2 (one unit of 256 x 256); v2: Jouppi et al., CACM 2020 (2 cores, one unit of 128 x 128 each); v3,
 # v4, v5e, v5p and v6e: Google Cloud's documents of each (cloud.google.com/tpu/docs; cores x units of 128 x 128, of v6e 256 x 256).
+# Slots of v2, v3: Norrie et al., IEEE Micro 41 (2), 2021 (a vector unit a core: 128 lanes of 8 sublanes, each with a dual-issue ALU); v4 as
+# these (`ASSUMED`); v5: jax-ml.github.io/scaling-book/tpus (4 ALUs). v1 has no such unit; v6e has no published clock.
 ARRAYS = {
     "TPU-v1": Arrays(1, 256, 256),
-    "TPU-v2": Arrays(2, 128, 128),
-    "TPU-v3": Arrays(4, 128, 128),
-    "TPU-v4": Arrays(8, 128, 128),
-    "TPU-v5e": Arrays(4, 128, 128),
-    "TPU-v5p": Arrays(8, 128, 128),
+    "TPU-v2": Arrays(2, 128, 128, slots=2),
+    "TPU-v3": Arrays(4, 128, 128, slots=2),
+    "TPU-v4": Arrays(8, 128, 128, slots=2),
+    "TPU-v5e": Arrays(4, 128, 128, slots=4),
+    "TPU-v5p": Arrays(8, 128, 128, slots=4),
     "TPU-v6e": Arrays(2, 256, 256),
 }
+ASSUMED = {"TPU-v4": "TPU-v4: its vector unit starts as many operations a cycle as v3's (assumed; none is published)"}
+LANES, SUBLANES = 128, 8
 
 
 def arrays_of(device: Device) -> Arrays:
@@ -55,3 +69,50 @@ def product_s(device: Device, matmul: Matmul, peak_flop_per_s: float) -> float:
     arrays = arrays_of(device)
     clock = peak_flop_per_s / (2.0 * arrays.count * arrays.rows * arrays.columns)
     return product_cycles(arrays, matmul) / clock
+
+
+@dataclass(frozen=True)
+class VectorWork:
+    """Registers passed through the unit: operations that any slot takes, and transcendental ones, which one slot takes (count)."""
+
+    plain: float = 0.0
+    transcendental: float = 0.0
+
+    def __add__(self, other: VectorWork) -> VectorWork:
+        return VectorWork(self.plain + other.plain, self.transcendental + other.transcendental)
+
+    def times(self, runs: int) -> VectorWork:
+        """The same, several times over."""
+        return VectorWork(self.plain * runs, self.transcendental * runs)
+
+
+NO_WORK = VectorWork()
+
+
+def registers(tensor: Tensor) -> int:
+    """Registers of 8 x 128 elements that a tensor fills (count); one of a single axis is laid out over both."""
+    shape = [size or 1 for size in tensor.shape]
+    if len(shape) < 2:
+        return -(-math.prod(shape) // (LANES * SUBLANES))
+    return math.prod(shape[:-2]) * -(-shape[-2] // SUBLANES) * -(-shape[-1] // LANES)
+
+
+def work_of(operator: OperatorWork) -> VectorWork:
+    """What one run of an operator passes through the unit."""
+    if operator.op_class not in ("elementwise", "transcendental", "reduction", "random") or not operator.outputs:
+        return VectorWork()
+    reduces = operator.op_class == "reduction" and operator.inputs
+    tensor = operator.inputs[0] if reduces else operator.outputs[0]
+    filled, elements = registers(tensor), max(1, tensor.elements)
+    found = VectorWork(filled * operator.flops / elements, filled * operator.transcendentals / elements)
+    if reduces and tensor.shape[-1:] != operator.outputs[0].shape[-1:]:
+        found += VectorWork(registers(operator.outputs[0]) * math.log2(LANES))
+    return found
+
+
+def vector_s(device: Device, work: VectorWork) -> float | None:
+    """Time of some work in the vector units of all cores (s); `None` where the unit or its clock is not published."""
+    slots = ARRAYS[device.name].slots if device.name in ARRAYS else 0
+    if not slots or device.clock_hz is None or device.sms is None:
+        return None
+    return (work.plain / slots + work.transcendental) / (device.sms.value * device.clock_hz)

@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis.errors import InputError
 from analysis.kernels import gpus
-from analysis.kernels.latency import Latency
+from analysis.kernels.library import Latency
 from analysis.kernels.physics import FRAMEWORKS
 from analysis.paths import DATA
 from analysis.serving.points import operators as op

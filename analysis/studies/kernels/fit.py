@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.kernels import attention_backends, gpus, laws, physics, store, trees, work
+from analysis.kernels import gpus, laws, physics, store, trees, work
 from analysis.kernels.gpus import ARCHITECTURES
 from analysis.kernels.physics import Features, Sustained
 from analysis.kernels.work import Floats
@@ -195,7 +195,7 @@ def fit_pooled(
     by their quantiles, where Student's quantile on top of them covers too much (log of attempts).
 
     Args:
-        apart: cells of single families of kernels and all releases, to fit on in place of `cells`; `attention_backends.called` says which
+        apart: cells of single families of kernels and all releases, to fit on in place of `cells`; `laws.called` says which
             answers those.
     """
     rng, operator = np.random.default_rng(seed), cells[0].operator
@@ -265,7 +265,7 @@ def elsewhere(cell: Cell, rows: NDArray[Any], got: Features, forest: trees.Fores
     for one in np.unique(variant):
         at = variant == one
         part = Features(got.base_s[at], got.values[at], got.parts[:, at])
-        family = attention_backends.called(cell.operator, cell.framework, gpu.architecture, str(one))
+        family = laws.called(cell.operator, cell.framework, gpu.architecture, str(one))
         out[at] = np.log(part.base_s) + laws.answer(cell.operator, part, forest, gpu, family)
     return out
 
@@ -311,7 +311,7 @@ def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folde
         began = time.process_time()
         found = gemm if operator == "gemm" else list(splits.cells(wheel, operator))
         print(operator, len(found), "cells", round(time.process_time() - began, 1), "CPU-s to read", file=sys.stderr, flush=True)
-        apart = list(splits.cells(wheel, operator, apart=True)) if operator in attention_backends.APART else None
+        apart = list(splits.cells(wheel, operator, apart=True)) if operator in laws.APART else None
         pooled, carried = fit_pooled(found, levels, apart=apart)
         write_forests(f"pooled_{operator}", pooled, folder)
         if carried:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.kernels import attention_backends, gpus, laws, physics, trees, work
+from analysis.kernels import gpus, laws, physics, trees, work
 from analysis.kernels.library import KernelLibrary
 from analysis.paths import DATA
 from analysis.studies.kernels import evaluate, forests, law_fits, splits
@@ -194,9 +194,9 @@ def test_an_architecture_that_was_not_timed_calls_what_the_documentation_says():
         ("sglang", "blackwell workstation", "bf16/bf16"): "flashinfer",
         ("trtllm", "ada", "bf16/bf16"): "trtllm",
     }
-    assert {key: attention_backends.called("attention_decode", *key) for key in documented} == documented
-    assert attention_backends.called("latent_decode", "vllm", "hopper", "bf16/bf16") == ""
-    every = {r.family for name in physics.FRAMEWORKS for r in getattr(attention_backends._backends(), name).rules}
+    assert {key: laws.called("attention_decode", *key) for key in documented} == documented
+    assert laws.called("latent_decode", "vllm", "hopper", "bf16/bf16") == ""
+    every = {r.family for name in physics.FRAMEWORKS for r in getattr(laws._backends(), name).rules}
     assert every == set(physics.FAMILIES)
 
 
