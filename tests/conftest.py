@@ -18,9 +18,10 @@ from _pytest.runner import runtestprotocol
 from analysis.call_stack import in_one_piece
 from tests import browsers
 
-THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-os.environ.update({name: os.environ.get(name, count) for name, count in THREADS.items()})  # before anything imports numpy
-"""Two workers on two cores: threads beyond one a process wait for each other, spinning, and take ten times the processor."""
+OURS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+os.environ.update({name: os.environ.get(name, value) for name, value in OURS.items()})  # before anything imports numpy and JAX
+"""Two workers on two cores: threads beyond one a process wait for each other, spinning, and take ten times the processor; and tests'
+networks are so small that XLA takes longer to optimise them than they run."""
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -45,7 +46,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 def run_analysis(*arguments: str, cwd: Path = ROOT, **options: object) -> subprocess.CompletedProcess[str]:
     """Run `python -m analysis ...` as a user would."""
-    environment = {name: value for name, value in os.environ.items() if name not in THREADS} | {"PYTHONPATH": str(cwd), "NO_COLOR": "1"}
+    environment = {name: value for name, value in os.environ.items() if name not in OURS} | {"PYTHONPATH": str(cwd), "NO_COLOR": "1"}
     return subprocess.run(
         [sys.executable, "-m", "analysis", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, **options
     )  # type: ignore[call-overload, no-any-return]
@@ -92,17 +93,22 @@ def chromium() -> Iterator[Any]:
         running.close()
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Path:
+def small_checkout(folder: Path) -> Path:
     """A copy of the code with no notebooks, no chapters and no results, to build in."""
     for name in ("analysis", "bib"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("requirements.txt", "_config.yml"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    shutil.copytree(ROOT / "book" / "_style", tmp_path / "book" / "_style")
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "data" / "workloads").mkdir(parents=True)
-    shutil.copy(ROOT / "data" / "workloads" / "foreign_files.yaml", tmp_path / "data" / "workloads")
-    (tmp_path / "notebooks" / "parameters.yaml").write_text("{}\n")
-    (tmp_path / "data" / "columns.yaml").write_text("{}\n")
-    return tmp_path
+        shutil.copy(ROOT / name, folder / name)
+    shutil.copytree(ROOT / "book" / "_style", folder / "book" / "_style")
+    (folder / "notebooks").mkdir()
+    (folder / "data" / "workloads").mkdir(parents=True)
+    shutil.copy(ROOT / "data" / "workloads" / "foreign_files.yaml", folder / "data" / "workloads")
+    (folder / "notebooks" / "parameters.yaml").write_text("{}\n")
+    (folder / "data" / "columns.yaml").write_text("{}\n")
+    return folder
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """`small_checkout` in a folder of the test's own."""
+    return small_checkout(tmp_path)

@@ -214,20 +214,35 @@ def _answer(command: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return found
 
 
-def _asked(question: Question, answer: Callable[[pd.DataFrame], pd.DataFrame], row: Row) -> tuple[bool, Row, Row]:
-    """Whether a row is refused, and the numbers and the words of its answer, without the row's own cells."""
-    try:
-        own_columns = carried(row, question.command)
-        named = read_as(row, question.command)
-        row = {named.get(key, key): value for key, value in row.items()}
-        found = answer(pd.DataFrame([row], dtype=str)).iloc[0].to_dict()
-    except InputError:
-        return True, {}, {}
-    own = {key: value for key, value in found.items() if key not in row or str(value) != row[key]}
-    reason = str(own.get("reason", own.get("status", "")) or "")
-    numbers = {str(key): repr(value) for key, value in own.items() if isinstance(value, (int, float)) and value == value}
-    words = {str(key): str(value) for key, value in own.items() if isinstance(value, str)} | {"carried through": " ".join(own_columns)}
-    return not numbers or words.get("fits") == "no" or (bool(reason) and len(numbers) < 2), numbers, words
+def _asked(command: str, answer: Callable[[pd.DataFrame], pd.DataFrame], rows: list[Row]) -> list[tuple[bool, Row, Row]]:
+    """Of each row, whether it is refused, and the numbers and the words of its answer, without the row's own cells.
+
+    Rows of the same columns are asked as one table, and alone where it is refused.
+    """
+    out: list[tuple[bool, Row, Row]] = [(True, {}, {})] * len(rows)
+    tables: dict[tuple[str, ...], list[tuple[int, Row, str]]] = {}
+    for place, row in enumerate(rows):
+        try:
+            own_columns, named = " ".join(carried(row, command)), read_as(row, command)
+        except InputError:
+            continue
+        read = {named.get(key, key): value for key, value in row.items()}
+        tables.setdefault(tuple(sorted(read)), []).append((place, read, own_columns))
+    while tables:
+        columns, asked_of = tables.popitem()
+        try:
+            answers = answer(pd.DataFrame([row for _, row, _ in asked_of], dtype=str)).to_dict("records")
+        except InputError:
+            if len(asked_of) > 1:
+                tables |= {(*columns, str(each[0])): [each] for each in asked_of}
+            continue
+        for (place, row, own_columns), found in zip(asked_of, answers, strict=True):
+            own = {key: value for key, value in found.items() if key not in row or str(value) != row[key]}
+            reason = str(own.get("reason", own.get("status", "")) or "")
+            numbers = {str(key): repr(float(value)) for key, value in own.items() if isinstance(value, (int, float)) and value == value}
+            words = {str(key): str(value) for key, value in own.items() if isinstance(value, str)} | {"carried through": own_columns}
+            out[place] = not numbers or words.get("fits") == "no" or (bool(reason) and len(numbers) < 2), numbers, words
+    return out
 
 
 def _changes(question: Question) -> Iterator[tuple[str, Row]]:
@@ -260,12 +275,12 @@ def asked(questions: tuple[Question, ...] = QUESTIONS) -> list[Asked]:
     """
     found: list[Asked] = []
     for question in questions:
-        answer = _answer(question.command)
-        refused, numbers, words = _asked(question, answer, question.row)
+        changes = [*_changes(question)]
+        base, *each = _asked(question.command, _answer(question.command), [question.row, *(row for _, row in changes)])
+        refused, numbers, words = base
         if refused:
             raise InputError(f"{question.command} does not answer its own base row: {words}")
-        for change, row in _changes(question):
-            said, new_numbers, new_words = _asked(question, answer, row)
+        for (change, _), (said, new_numbers, new_words) in zip(changes, each, strict=True):
             if change.startswith("too large"):
                 kind: Kind = "refused" if said else "ignored"
             elif said:

@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from analysis.case_files import answer_file
 from analysis.configs import read_yaml
@@ -25,7 +23,7 @@ from analysis.studies.training import fit, gap, sources, study
 from analysis.training import interval, programs
 from analysis.training.answers import COLUMNS, answers, fitted
 from analysis.training.cases import COLUMNS as COLUMNS_READ
-from analysis.training.cases import OTHER_NAMES, Cases, case
+from analysis.training.cases import OTHER_NAMES, Cases, case, read
 from analysis.training.kernels import Kernels, kernels_of
 from analysis.training.machines import machines
 from analysis.training.memory import RESERVE_BYTES, Memory, capacity_bytes, fits, memory
@@ -93,12 +91,11 @@ def test_parts_sum_to_the_step() -> None:
     assert all((seconds[name] >= 0).all() for name in BREAKDOWN)
 
 
-@given(batch=st.sampled_from([64, 128, 256, 512, 1024]), micro=st.sampled_from([1, 2]))
-@settings(max_examples=10, deadline=None)
-def test_twice_the_batch_takes_longer_but_not_twice(batch: int, micro: int) -> None:
-    row = {**LLAMA_H100, "micro_batch": str(micro)}
-    small, large = (one({**row, "global_batch": str(size)})["step_time_s"] for size in (batch, 2 * batch))
-    assert small < large <= 2.0001 * small
+def test_twice_the_batch_takes_longer_but_not_twice() -> None:
+    for micro in "12":
+        sizes = [64, 128, 256, 512, 1024, 2048]
+        steps = answers(pd.DataFrame([{**LLAMA_H100, "micro_batch": micro, "global_batch": str(size)} for size in sizes]))["step_time_s"]
+        assert all(small < large <= 2.0001 * small for small, large in pairwise(steps))
 
 
 @pytest.mark.parametrize("sequence", [1024, 8192, 65536])
@@ -330,21 +327,25 @@ LLAMA_8B = {
 }  # fmt: skip
 
 
-@given(recompute=st.sampled_from(["none", "selective", "full"]), zero=st.sampled_from("0123"), program=st.sampled_from(sorted(PROGRAMS)))
-@settings(max_examples=30, deadline=None)
-def test_memory_rises_with_the_microbatch(recompute: str, zero: str, program: str) -> None:
-    row = {**LLAMA_8B, "recompute": recompute, "zero": zero, "program": program}
-    held = [one({**row, "micro_batch": str(size)})["memory_gib"] for size in (1, 2, 4, 8, 16)]
-    assert all(small < large for small, large in pairwise(held))
+def test_memory_rises_with_the_microbatch() -> None:
+    plans = [*product(sorted(PROGRAMS), ("none", "selective", "full"), "0123", ("1", "2", "4", "8", "16"))]
+    names = ["program", "recompute", "zero", "micro_batch"]
+    cases, rows, _ = read(pd.DataFrame(plans, columns=names).assign(**{k: v for k, v in LLAMA_8B.items() if k not in names}))
+    assert len(rows) == len(plans)
+    for held in (memory(cases), memory(cases, cases.defaults.log)):
+        assert (np.diff(held.total.reshape(-1, 5)) > 0).all()
 
 
-@given(program=st.sampled_from(sorted(PROGRAMS)), micro=st.sampled_from("124"), base=st.sampled_from([LLAMA_8B, GPT, OWN]))
-@settings(max_examples=30, deadline=None)
-def test_an_empty_cell_and_its_default_give_the_same_row(program: str, micro: str, base: dict[str, str]) -> None:
-    empty = {**base, "program": program, "micro_batch": micro, "recompute": "", "zero": "", "kind": ""}
-    written = {**empty, "recompute": PROGRAMS[program].recompute, "zero": str(PROGRAMS[program].zero), "kind": "pretrain"}
-    first, second = one(empty).drop("assumed"), one(written).drop("assumed")
-    pd.testing.assert_series_equal(first, second)
+def test_an_empty_cell_and_its_default_give_the_same_row() -> None:
+    bases = product(sorted(PROGRAMS), "124", (LLAMA_8B, GPT, OWN))
+    empty = [{**base, "program": name, "micro_batch": micro, "recompute": "", "zero": "", "kind": ""} for name, micro, base in bases]
+    written = [
+        {**row, "recompute": PROGRAMS[row["program"]].recompute, "zero": str(PROGRAMS[row["program"]].zero), "kind": "pretrain"}
+        for row in empty
+    ]
+    first, second = (answers(pd.DataFrame(rows).fillna("")).drop(columns="assumed") for rows in (empty, written))
+    pd.testing.assert_frame_equal(first, second)
+    assert (first["status"] == "").mean() > 0.5
 
 
 def test_time_memory_and_fits_are_of_one_plan() -> None:

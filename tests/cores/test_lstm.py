@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -64,7 +65,8 @@ def test_the_gradients_are_the_differences(reverse: bool) -> None:
     """Ours are written down by hand; here beside central differences of the states' weighted sum."""
     generator = np.random.default_rng(1)
     gates_x, recurrent, weight = (generator.normal(size=size).astype(np.float32) for size in ((6, 2, 12), (3, 12), (6, 2, 3)))
-    check_grads(lambda a, b: (recurrence(a, b, reverse) * weight).sum(), (gates_x, recurrent), order=1, modes=["rev"], atol=1e-2, rtol=1e-2)
+    summed = jax.jit(lambda a, b: (recurrence(a, b, reverse) * weight).sum())
+    check_grads(summed, (gates_x, recurrent), order=1, modes=["rev"], atol=1e-2, rtol=1e-2)
 
 
 def test_categories_are_embedded_and_concatenated() -> None:
@@ -76,7 +78,7 @@ def test_categories_are_embedded_and_concatenated() -> None:
     scaling = fit_scaling(raw, categories=True)
     at = jnp.array([[[-1, 0, len(raw)]]])  # one member's window of four instructions, from the one before the trace on
     window = cut(jnp.asarray(raw), at, scaling.mean[None], scaling.deviation[None], 4)[0]
-    got = np.asarray(instruction_vectors(parameters, jnp.asarray(window)))[0]
+    got = np.asarray(jax.jit(instruction_vectors)(parameters, jnp.asarray(window)))[0]
     assert got.shape == (4, 24)
     table = np.asarray(parameters["embedding.weight"])
     assert len(table) == (24 + 1) + 3 * (3 + 1) + 3 * (32 + 1)  # operation classes; of three registers class and number
@@ -95,17 +97,17 @@ def test_only_both_directions_see_the_right_context(bidirectional: bool, sees_ri
     windows = np.random.default_rng(0).normal(size=(1, 20, 13)).astype(np.float32)
     changed = windows.copy()
     changed[:, 12:] += 1
-    same = np.allclose(encode(parameters, windows)[:, :12], encode(parameters, changed)[:, :12], atol=1e-7)
+    said = jax.jit(encode)
+    same = np.allclose(said(parameters, windows)[:, :12], said(parameters, changed)[:, :12], atol=1e-7)
     assert same != sees_right
 
 
 def test_dropout_silences_between_layers_and_only_in_training() -> None:
-    import jax
-
     parameters = draw(parameter_shapes(LstmShape(hidden=8)), 0)
-    windows = jnp.ones((2, 6, 13))
-    assert np.array_equal(encode(parameters, windows), encode(parameters, windows, 0.5))
-    assert not np.allclose(encode(parameters, windows), encode(parameters, windows, 0.5, jax.random.PRNGKey(0)))
+    windows, said = jnp.ones((2, 6, 13)), jax.jit(encode, static_argnames="dropout")
+    whole = said(parameters, windows)
+    assert np.array_equal(whole, said(parameters, windows, 0.5))
+    assert not np.allclose(whole, said(parameters, windows, 0.5, jax.random.PRNGKey(0)))
 
 
 def test_the_classifier_chooses_the_regressor() -> None:

@@ -198,7 +198,7 @@ def run(
     if first:
         estimate = sum(costs.get(name, 10.0) for name in first) / min(jobs, len(first))
         print(f"{len(first)} of {len(waiting)} notebooks to run, {jobs} at once, about {estimate:.0f} s", flush=True)
-    workers = Workers(environment()) if first else None
+    workers = Workers(environment(), len(first)) if first else None
     if workers and meanwhile:
         meanwhile()
     while (waiting and not failures) or running:
@@ -211,7 +211,7 @@ def run(
             if plan.reason_to_run(books[name], tier) is None:
                 settled.add(name)
             else:
-                workers = workers or Workers(environment())
+                workers = workers or Workers(environment(), 1)
                 running[name] = start(books[name], tier, workers)
         if not running:
             continue

@@ -1,8 +1,7 @@
 """Notebooks without waiting for imports: one process imports what every notebook needs, and forks a process for each.
 
 `python -m analysis.artifact.publishing.warm` reads the paths of jobs, one a line, and prints `PATH STATUS` as each ends. Only modules
-that every
-notebook imports are imported before the fork, so that the trace of a notebook names what it used.
+that every notebook imports are imported before the fork, so that the trace of a notebook names what it used.
 """
 
 from __future__ import annotations
@@ -40,6 +39,8 @@ EARLY = (
     "analysis.artifact.publishing.run",
 )
 """Imported once a build. No `analysis` module that some notebook does without, nothing that starts threads (JAX does)."""
+MANY = 5
+"""From so many notebooks on `_use_once` saves more than it takes."""
 
 
 def _job(path: str) -> None:
@@ -98,7 +99,8 @@ def serve() -> None:
     end_with_parent()
     for name in EARLY:
         importlib.import_module(name)
-    _use_once()
+    if int(sys.argv[1]) >= MANY:
+        _use_once()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # a notebook is short: what it leaves behind goes with its process
     running: dict[int, str] = {}
@@ -126,12 +128,12 @@ class Workers:
     """The build's side: jobs go in, exit statuses come out.
 
     Args:
-        environment: of the notebooks.
+        environment: of the notebooks; count: how many are to run.
     """
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], count: int) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "analysis.artifact.publishing.warm"],
+            [sys.executable, "-m", "analysis.artifact.publishing.warm", str(count)],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.PIPE,
