@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
@@ -25,6 +25,8 @@ from analysis.serving.points.drafts import in_words as draft_in_words
 from analysis.workloads import models
 from analysis.workloads.models import Experts, Model
 
+Row = dict[str, str]
+"""Cells of a row that are filled, by column."""
 COLUMNS = ("backend", "model_path", "system", "mode", "isl", "osl")
 _OF_A_WORKER = ("batch_size", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
 READS = Columns(
@@ -253,91 +255,88 @@ def plain(kind: str) -> str:
     return "fp8" if kind == "fp8_block" else kind
 
 
-def _number(value: object, otherwise: float = math.nan) -> float:
-    """A cell as a number, or what stands for one that is none."""
+def _filled(row: Mapping[str, object]) -> Row:
+    """The cells of a row that say something, as text."""
+    cells = {key: "" if value is None else str(value).strip() for key, value in row.items()}
+    return {key: cell for key, cell in cells.items() if cell.lower() not in ("", "nan")}
+
+
+def _number(text: str) -> float:
+    """A cell as a number; NaN where it is none."""
     try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return otherwise
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
-def _count(value: object, key: str, default: int | None = None) -> int:
+def _within(row: Row, key: str, most: float) -> float | None:
+    """A cell as a number from 0 to `most`; None where it is empty."""
+    if key in row and not 0 <= _number(row[key]) <= most:
+        raise InputError(f"{key} is {row[key]!r}, no number from 0 to {most:g}", key=key)
+    return _number(row[key]) if key in row else None
+
+
+def _count(row: Row, key: str, default: int | None = None) -> int:
     """A cell as a whole number from 1 to `LARGEST`; an empty one, or 0, is the default where there is one."""
-    number = _number(value)
-    if default is not None and (number == 0 or not _given(value)):
+    number = _number(row.get(key, ""))
+    if default is not None and (number == 0 or key not in row):
         return default
     if np.isnan(number) or number < 1 or number != np.floor(number):
-        given = f"is {value!r}, no number" if _given(value) else "is missing"
+        given = f"is {row[key]!r}, no number" if key in row else "is missing"
         raise InputError(f"{key} {given}" if np.isnan(number) else f"{key} is {number:g}, expected a whole number from 1", key=key)
     if number > LARGEST:
         raise InputError(f"{key} is {number:g}, at most {LARGEST:,} is answered", key=key)
     return int(number)
 
 
-def _length(value: object, key: str) -> int:
+def _length(row: Row, key: str) -> int:
     """A length in tokens, which as a mean or a label of a mean may have a fraction."""
-    number = _number(value)
-    return _count(round(number) if np.isfinite(number) and number >= 1 else value, key)
+    number = _number(row.get(key, ""))
+    return _count({key: str(round(number))} if np.isfinite(number) and number >= 1 else row, key)
 
 
-def _given(value: object) -> bool:
-    """Is a cell filled?"""
-    return value is not None and value == value and str(value).strip().lower() not in ("", "nan")
-
-
-def _of_gpus(row: Mapping[str, object]) -> Mapping[str, object]:
+def _of_gpus(row: Row) -> Row:
     """The row of a replica with its tensor width, where it says how many GPUs the replica has."""
-    if not _given(row.get("gpus")):
+    if "gpus" not in row:
         return row
-    asked = _count(row.get("gpus"), "gpus")
-    others = _count(row.get("pp_size"), "pp_size", 1) * _count(row.get("attention_dp_size"), "attention_dp_size", 1)
-    tensor = _count(row.get("tp_size"), "tp_size", max(1, asked // others))
+    asked, others = _count(row, "gpus"), _count(row, "pp_size", 1) * _count(row, "attention_dp_size", 1)
+    tensor = _count(row, "tp_size", max(1, asked // others))
     if tensor * others != asked:
         raise InputError(f"{asked} GPUs of a replica, but its plan has {tensor * others}: tensor x attention data x pipeline", key="gpus")
     return {**row, "tp_size": str(tensor)}
 
 
-def _plan(row: Mapping[str, object], prefix: str, experts: Experts | None) -> tuple[Plan, bool]:
-    plan, squared = _widths(row, prefix, experts is not None)
-    if experts is not None and experts.count % plan.expert:
+def _plan(row: Row, prefix: str, experts: Experts | None) -> tuple[Plan, bool]:
+    """The plan of a stage, and whether its widths were squared."""
+    widths = ("tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
+    tensor, data, expert_tensor, expert = (_count(row, prefix + name, 1) for name in widths)
+    if experts is None:
+        return Plan(tensor, data, tensor, 1), False
+    if prefix + "attention_dp_size" not in row and expert_tensor * expert % tensor == 0:
+        plan, squared = Plan(tensor, expert_tensor * expert // tensor, expert_tensor, expert), False
+    else:
+        plan, squared = corrected(tensor, data, expert_tensor, expert)
+        if plan.expert_tensor * plan.expert == 1:
+            plan = replace(plan, expert_tensor=plan.stage_gpus)
+    if (of_experts := plan.expert_tensor * plan.expert) != plan.stage_gpus:
+        raise InputError(f"{prefix}tp x attention dp = {plan.gpus} GPUs, moe tp x ep = {of_experts}", key=prefix + "moe_tp_size")
+    if experts.count % plan.expert:
         raise InputError(f"{experts.count} experts do not divide by {plan.expert}", key=prefix + "moe_ep_size")
     return plan, squared
 
 
-def _widths(row: Mapping[str, object], prefix: str, experts: bool) -> tuple[Plan, bool]:
-    tensor = _count(row.get(prefix + "tp_size"), prefix + "tp_size", 1)
-    data = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", 1)
-    expert_tensor = _count(row.get(prefix + "moe_tp_size"), prefix + "moe_tp_size", 1)
-    expert = _count(row.get(prefix + "moe_ep_size"), prefix + "moe_ep_size", 1)
-    if not experts:
-        return Plan(tensor, data, tensor, 1), False
-    if not _given(row.get(prefix + "attention_dp_size")) and expert_tensor * expert % tensor == 0:
-        data = max(1, expert_tensor * expert // tensor)
-        return Plan(tensor, data, expert_tensor, expert), False
-    plan, squared = corrected(tensor, data, expert_tensor, expert)
-    if plan.expert_tensor * plan.expert != plan.stage_gpus:
-        if plan.expert_tensor * plan.expert == 1:
-            plan = replace(plan, expert_tensor=plan.stage_gpus)
-        else:
-            raise InputError(
-                f"{prefix}tp x attention dp = {plan.gpus} GPUs, moe tp x ep = {plan.expert_tensor * plan.expert}",
-                key=prefix + "moe_tp_size",
-            )
-    return plan, squared
-
-
-def _widths_of_none(row: Mapping[str, object], prefix: str, plan: Plan, model: Model) -> list[str]:
+def _widths_of_none(row: Row, prefix: str, plan: Plan, model: Model) -> list[str]:
     """What is said of experts that a dense model has not, for `assumed`; tables repeat the attention's width there."""
     widths = {"moe_tp_size": (1, plan.tensor, plan.gpus), "moe_ep_size": (1,)}
-    given = {prefix + name: _count(row.get(prefix + name), prefix + name, 1) for name in widths} if model.experts is None else {}
+    given = {prefix + name: _count(row, prefix + name, 1) for name in widths} if model.experts is None else {}
     stray = [f"{name} {width}" for name, width in given.items() if width not in widths[name.removeprefix(prefix)]]
     return [f"{' and '.join(stray)} not used: the model has no experts"] if stray else []
 
 
-def _clients(row: Mapping[str, object], prefix: str, plan: Plan, tokens: int) -> tuple[int, list[str]]:
+def _clients(row: Row, prefix: str, plan: Plan, tokens: int) -> tuple[int, list[str]]:
     """Requests in flight on a rank, for requests of so many tokens, and what to say where they do not divide by the ranks."""
-    shipped = _count(row.get(prefix + "attention_dp_size"), prefix + "attention_dp_size", plan.attention_data)
-    asked = _count(row.get(prefix + "batch_size"), prefix + "batch_size", 1 if row.get("arrival") == "poisson" else None) * shipped
+    shipped = _count(row, prefix + "attention_dp_size", plan.attention_data)
+    asked = _count(row, prefix + "batch_size", 1 if row.get("arrival") == "poisson" else None) * shipped
     if asked > MOST_CLIENTS:
         raise InputError(f"{asked:,} clients of a replica; at most {MOST_CLIENTS:,} are answered", key=prefix + "batch_size")
     clients = max(1, round(asked / plan.ranks))
@@ -420,21 +419,13 @@ def _check_plan(plan: Plan, device: str, model: Model, key: str, asked_now: bool
     return [f"stages lie in nodes of {system.devices_per_node} and send over the network"] if far else []
 
 
-def _prefix(text: Callable[[str], str], input_tokens: int) -> int:
-    """Tokens of each prompt that the KV cache holds already."""
-    prefix = 0 if text("prefix") in ("", "0", "0.0") else _count(text("prefix"), "prefix")
-    if prefix >= input_tokens:
-        raise InputError(f"a prefix of {prefix:,} tokens is not shorter than the prompt of {input_tokens:,}", key="prefix")
-    return prefix
-
-
-def _drafts(text: Callable[[str], str], model: Model, own: tuple[str, str, str], assumed: list[str]) -> dict[str, Any]:
+def _drafts(row: Row, model: Model, own: tuple[str, str, str], assumed: list[str]) -> dict[str, Any]:
     """The fields `draft`, `drafted` and `acceptance` of a case; `own`: types of its products, attention and experts."""
-    if text("nextn") in ("", "0", "0.0"):
-        if stray := next((key for key in ("acceptance", "draft") if text(key)), ""):
+    drafted = _count(row, "nextn", 0)
+    if not drafted:
+        if stray := next((key for key in ("acceptance", "draft") if key in row), ""):
             raise InputError(f"{stray} without nextn (draft_tokens): nothing is drafted", key=stray)
         return {}
-    drafted = _count(text("nextn"), "nextn")
     if drafted > MOST_DRAFTED:
         raise InputError(f"nextn is {drafted}, at most {MOST_DRAFTED} is answered", key="nextn")
 
@@ -442,89 +433,74 @@ def _drafts(text: Callable[[str], str], model: Model, own: tuple[str, str, str],
         found = served(name)
         return found, types(found, "", "", models.type_in_name(name) or "bf16", name)[1:]
 
-    kind = text("draft").lower().replace("-", "") if text("draft").lower().startswith(("mtp", "eagle")) else text("draft") or "mtp"
+    kind = row.get("draft", "mtp")
+    kind = kind.lower().replace("-", "") if kind.lower().startswith(("mtp", "eagle")) else kind
     found: dict[str, Any] = {"draft": draft(kind, model, own, load), "drafted": drafted}
     assumed.append(draft_in_words(found["draft"], drafted))
-    if not text("acceptance"):
-        least, chance, most = ACCEPTANCE
-        assumed.append(f"a drafted token is right with a chance of {chance} (not given; interval: {least} to {most})")
-        return found
-    given = _number(text("acceptance"))
-    if not 0 <= given <= 1:
-        raise InputError(f"acceptance is {text('acceptance')!r}, no number from 0 to 1", key="acceptance")
-    return found | {"acceptance": given}
+    if (given := _within(row, "acceptance", 1.0)) is not None:
+        return found | {"acceptance": given}
+    least, chance, most = ACCEPTANCE
+    assumed.append(f"a drafted token is right with a chance of {chance} (not given; interval: {least} to {most})")
+    return found
 
 
-def _adapters(text: Callable[[str], str], model: Model, device: str, assumed: list[str]) -> dict[str, int]:
+def _adapters(row: Row, model: Model, device: str, assumed: list[str]) -> dict[str, Any]:
     """The fields `lora_adapters` and `lora_rank` of a case."""
-    if text("lora_adapters") in ("", "0", "0.0"):
-        if text("lora_rank"):
+    count = _count(row, "lora_adapters", 0)
+    if not count:
+        if "lora_rank" in row:
             raise InputError("lora_rank without lora_adapters: there are none", key="lora_rank")
         return {}
-    count, rank = _count(text("lora_adapters"), "lora_adapters"), _count(text("lora_rank"), "lora_rank", 16)
+    rank = _count(row, "lora_rank", 16)
     if rank > MOST_LORA_RANK:
         raise InputError(f"lora_rank is {rank}, at most {MOST_LORA_RANK} is answered", key="lora_rank")
     kind = "latent attention" if model.latent else "linear attention" if model.linear else ""
     if kind or devices.load(gpus.SYSTEMS.get(device, device)).kind != "gpu":
         raise InputError(f"LoRA adapters of {kind or f'a model on {device}'} are not covered", key="lora_adapters")
     where = "attention's products alone, not in the experts'" if model.experts else "all linear layers"
-    assumed += ["lora_rank 16 (not given; vLLM's --max-lora-rank)"] if not text("lora_rank") else []
+    assumed += ["lora_rank 16 (not given; vLLM's --max-lora-rank)"] if "lora_rank" not in row else []
     assumed.append(f"{count} LoRA adapters of rank {rank} in {where}, in 16 bits, all in memory; each request takes one, all alike often")
     assumed.append("an adapter's two kernels a product take half to twice what their bytes do: no measured run has adapters")
     return {"lora_adapters": count, "lora_rank": rank}
 
 
-def _refuse_not_covered(text: Callable[[str], str]) -> None:
-    for key in ("prefill_pp_size", "decode_pp_size"):
-        if _count(text(key), key, 1) > 1:
-            raise InputError("pipeline parallelism of prefill and decode workers is not covered", key=key)
-
-
-def _share(text: str) -> float:
+def _share(row: Row) -> float:
     """`memory_utilization`; 0 where it is empty."""
-    value = _number(text or "0")
-    if not (0 < value <= 1 or not text):
-        raise InputError(f"memory_utilization is {text!r}, no share above 0 and at most 1", key="memory_utilization")
-    return value
+    share = _number(row.get("memory_utilization", "0"))
+    if "memory_utilization" in row and not 0 < share <= 1:
+        raise InputError(f"memory_utilization is {row['memory_utilization']!r}, no share above 0 and at most 1", key="memory_utilization")
+    return share
 
 
 ARRIVALS = ("closed", "poisson", "offline", "static")
 
 
-def _arrival(text: Callable[[str], str], ranks: int) -> dict[str, Any]:
+def _arrival(row: Row, ranks: int) -> dict[str, Any]:
     """How requests come to one of so many ranks: the fields `arrival`, `requests`, `rate` and `length_low` of a case."""
-    kind = text("arrival").lower() or ("poisson" if text("request_rate") not in ("", "0", "0.0") else "closed")
+    rate, low = _within(row, "request_rate", 1e6), _within(row, "length_low", 1.0)
+    kind = row.get("arrival", "").lower() or ("poisson" if rate else "closed")
     if kind not in ARRIVALS:
         raise InputError(f"unknown arrival {kind!r}; known: {', '.join(ARRIVALS)}", key="arrival")
-    found: dict[str, Any] = {"arrival": kind}
-    if text("requests"):
-        found["requests"] = max(1, round(_count(text("requests"), "requests") / ranks))
-    for key, most in (("request_rate", 1e6), ("length_low", 1.0)):
-        value = _number(text(key), -1.0) if text(key) else math.nan
-        if not math.isnan(value) and not 0 <= value <= most:
-            raise InputError(f"{key} is {text(key)!r}, no number from 0 to {most:g}", key=key)
-        if key == "length_low" and not math.isnan(value):
-            found["length_low"] = value
-        elif value > 0:
-            found["rate"] = value / ranks
-    if (kind == "poisson") != ("rate" in found):
-        raise InputError(
-            f"arrival {kind} with request_rate {text('request_rate') or 'empty'}: a rate is of poisson alone", key="request_rate"
-        )
-    return found
+    if (kind == "poisson") != bool(rate):
+        said = row.get("request_rate", "empty")
+        raise InputError(f"arrival {kind} with request_rate {said}: a rate is of poisson alone", key="request_rate")
+    found: dict[str, Any] = {"arrival": kind, "rate": (rate or 0.0) / ranks}
+    if "requests" in row:
+        found["requests"] = max(1, round(_count(row, "requests") / ranks))
+    return found if low is None else found | {"length_low": low}
 
 
-def _weights(text: Callable[[str], str], model: Model, device: str, asked: bool, assumed: list[str]) -> tuple[str, str, str, str]:
+def _weights(row: Row, model: Model, device: str, asked: bool, assumed: list[str]) -> tuple[str, str, str, str]:
     """Label of a row's weights, and types of their products, attention and experts; what is not said is put into `assumed`."""
-    said = [text(key) for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
+    said = [row.get(key, "") for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
     if not any(said):  # as engines load it: the type that the checkpoint's name says, else its own, else 16 bits
-        named = models.type_in_name(text("model_path")) if asked else ""
+        named = models.type_in_name(row["model_path"]) if asked else ""
         own = next(iter(checkpoints(model)), in_words("bf16", device)) if asked else "bf16"
         said[2], why = (named, "as the model's name says") if named else (own, "the checkpoint's own: no precision given")
         assumed.append(f"weights in {in_words(said[2], device)} ({why})")
-    elif asked and without_bf16(device) and {"bf16", "bfloat16"} & {*map(str.lower, said), text("kvcache_quant_mode").lower()}:
+    elif asked and without_bf16(device) and {"bf16", "bfloat16"} & {*map(str.lower, said), row.get("kvcache_quant_mode", "").lower()}:
         raise InputError(f"{gpus.load(device).name} has no bf16: ask for fp16", key="precision")
-    label, gemm, attention, experts = types(model, said[0], said[1], said[2], text("model_path"))
+    label, gemm, attention, experts = types(model, said[0], said[1], said[2], row["model_path"])
     if model.experts is None and said[1] and experts != gemm:
         assumed.append(f"moe_quant_mode {said[1]} not used: the model has no experts")
     given = PRECISIONS[(said[2] or said[0] or said[1]).lower()]
@@ -534,101 +510,91 @@ def _weights(text: Callable[[str], str], model: Model, device: str, asked: bool,
     return label, gemm, attention, experts
 
 
-def case(row: Mapping[str, object]) -> Case:
+def case(raw: Mapping[str, object]) -> Case:
     """One row of a table in the sample's columns."""
-
-    def text(key: str) -> str:
-        return str(row[key]).strip() if _given(row.get(key)) else ""
-
-    model = served(text("model_path"))
-    engine = vocabulary.engine(text("backend"))
+    row = _filled(raw)
+    source, name = row.get("silicon_data_source", ""), row.get("model_path", "")
+    model = served(name)
+    engine = vocabulary.engine(row.get("backend", ""))
     if engine not in vocabulary.ENGINES:
-        raise InputError(f"unknown engine {text('backend')!r}; known: {', '.join(sorted(vocabulary.ENGINES))}", key="backend")
-    device = gpus.name(text("system"))
-    when = measured(text("silicon_data_source"))
+        raise InputError(f"unknown engine {row.get('backend', '')!r}; known: {', '.join(sorted(vocabulary.ENGINES))}", key="backend")
+    device = gpus.name(row.get("system", ""))
+    when = measured(source)
     assumed: list[str] = []
-    version = text("backend_version") or text("engine_version")
-    if text("engine_version") not in ("", version):
-        raise InputError(f"backend_version {version} and engine_version {text('engine_version')} are two releases", key="engine_version")
+    version = row.get("backend_version", row.get("engine_version", ""))
+    if row.get("engine_version", version) != version:
+        raise InputError(f"backend_version {version} and engine_version {row['engine_version']} are two releases", key="engine_version")
     if version and not re.search(r"\d+\.\d+", version):
         assumed.append(f"{version} names no release: answered as one that is not known")
-    label, gemm, attention, experts = _weights(text, model, device, when == ASKED_NOW, assumed)
-    kv = text("kvcache_quant_mode").lower()
+    label, gemm, attention, experts = _weights(row, model, device, when == ASKED_NOW, assumed)
+    kv = row.get("kvcache_quant_mode", "").lower()
     if kv not in ("", "auto") and kv not in KV_TYPES:
         raise InputError(f"unknown type {kv!r} of the KV cache; known: auto, {', '.join(KV_TYPES)}", key="kvcache_quant_mode")
-    input_tokens, output_tokens = _length(row.get("isl"), "isl"), _length(row.get("osl"), "osl")
+    input_tokens, output_tokens = _length(row, "isl"), _length(row, "osl")
     if output_tokens < 2:
         raise InputError("time per output token needs at least 2 output tokens", key="osl")
-    if too_long := models.beyond(text("model_path"), input_tokens + output_tokens):
+    if too_long := models.beyond(name, input_tokens + output_tokens):
         # A static batch runs in a session built for its lengths, without a server that refuses; rotary positions go on.
-        if text("arrival").lower() != "static":
+        if row.get("arrival", "").lower() != "static":
             raise InputError(too_long, key="isl")
         assumed.append(f"the engine lets it run: {too_long}")
     assumed += models.text_alone(model)
-    _refuse_not_covered(text)
     check_engine(engine, device)
-    common: dict[str, Any] = dict(
-        model=model, device=device, engine=engine, version=version,
-        origin=origin(text("silicon_data_source")),
-        measured=when, image=image(text("silicon_data_source")), kv=KV_TYPES.get(kv, ""),
-        max_running=_count(row.get("max_num_seqs"), "max_num_seqs") if text("max_num_seqs") else 0,
-        batched_tokens=_count(row.get("max_batched_tokens"), "max_batched_tokens") if text("max_batched_tokens") else 0,
-        memory_share=_share(text("memory_utilization")),
-        precision=label, gemm=gemm, attention=attention, experts=experts, input_tokens=input_tokens, output_tokens=output_tokens,
-        prefix=_prefix(text, input_tokens), **_drafts(text, model, (gemm, attention, experts), assumed),
-        **_adapters(text, model, device, assumed),
+    prefix = _count(row, "prefix", 0)
+    if prefix >= input_tokens:
+        raise InputError(f"a prefix of {prefix:,} tokens is not shorter than the prompt of {input_tokens:,}", key="prefix")
+    drafts, adapters = _drafts(row, model, (gemm, attention, experts), assumed), _adapters(row, model, device, assumed)
+    if prefix:
+        assumed.append(f"the KV cache holds the first {prefix:,} tokens of each prompt, each request its own copy")
+    return Case(
+        model=model, device=device, engine=engine, version=version, origin=origin(source), measured=when, image=image(source),
+        precision=label, gemm=gemm, attention=attention, experts=experts, kv=KV_TYPES.get(kv, ""),
+        input_tokens=input_tokens, output_tokens=output_tokens, prefix=prefix,
+        max_running=_count(row, "max_num_seqs") if "max_num_seqs" in row else 0,
+        batched_tokens=_count(row, "max_batched_tokens") if "max_batched_tokens" in row else 0,
+        memory_share=_share(row), **drafts, **adapters,
+        **_workers(row, model, device, input_tokens + output_tokens, when == ASKED_NOW, drafts.get("draft"), assumed),
+        assumed=tuple(assumed),
     )  # fmt: skip
-    if common["prefix"]:
-        assumed.append(f"the KV cache holds the first {common['prefix']:,} tokens of each prompt, each request its own copy")
-    mode = text("mode").lower() or "agg"
+
+
+def _workers(row: Row, model: Model, device: str, tokens: int, asked: bool, drafts: Draft | None, assumed: list[str]) -> dict[str, Any]:
+    """The fields of a case that say its plan, its workers and how requests of so many tokens come to them."""
+    mode = row.get("mode", "agg").lower()
     if mode not in ("agg", "disagg"):
         raise InputError(f"unknown mode {mode!r}; known: agg, disagg", key="mode")
-    squares = "widths read as {} GPUs, not {}"
     other = [f"{worker}_{name}" for worker in ("prefill", "decode") for name in (*_OF_A_WORKER, "num_workers")]
-    if stray := next((key for key in (other if mode == "agg" else ()) if text(key) not in ("", "0", "0.0")), ""):
+    if stray := next((key for key in (other if mode == "agg" else ()) if row.get(key, "0") not in ("0", "0.0")), ""):
         raise InputError("only a disaggregated point (mode disagg) has workers of its own", key=stray)
-    if mode == "agg":
-        row = _of_gpus(row)
-        plan, squared = _plan(row, "", model.experts)
-        plan = replace(plan, pipeline=_count(row.get("pp_size"), "pp_size", 1))
+    if missing := [key for key in (other if mode == "disagg" else ()) if key.endswith("num_workers") and key not in row]:
+        raise InputError(f"disaggregated without worker counts ({', '.join(missing)})", key=missing[0])
+    prefixes, plans = ("",) if mode == "agg" else ("prefill_", "decode_"), []
+    row = _of_gpus(row) if mode == "agg" else row
+    for prefix in prefixes:
+        plan, squared = _plan(row, prefix, model.experts)
+        plan = replace(plan, pipeline=_count(row, prefix + "pp_size", 1))
+        if plan.pipeline > 1 and mode == "disagg":
+            raise InputError("pipeline parallelism of prefill and decode workers is not covered", key=prefix + "pp_size")
         if plan.pipeline > model.layers:
             raise InputError(f"{plan.pipeline} stages of {model.layers} layers", key="pp_size")
-        assumed += _check_plan(plan, device, model, "tp_size", when == ASKED_NOW, common.get("draft"))
-        if not _given(row.get("tp_size")):
-            assumed.append("tensor parallel 1 (not given): the engine's default")
-        assumed += _widths_of_none(row, "", plan, model)
-        clients, uneven = _clients(row, "", plan, input_tokens + output_tokens)
-        assumed += uneven + [squares.format(plan.gpus, plan.gpus**2)] * squared
-        return Case(**common, **_arrival(text, plan.ranks), clients=clients, plan=plan, assumed=tuple(assumed))
-    missing = [key for key in ("prefill_num_workers", "decode_num_workers") if not text(key)]
-    if missing:
-        raise InputError(f"disaggregated without worker counts ({', '.join(missing)})", key=missing[0])
-    prefill, first = _plan(row, "prefill_", model.experts)
-    plan, second = _plan(row, "decode_", model.experts)
-    for one, key, squared in ((prefill, "prefill_tp_size", first), (plan, "decode_tp_size", second)):
-        assumed += _check_plan(one, device, model, key, when == ASKED_NOW, common.get("draft"))
-        assumed += _widths_of_none(row, key.removesuffix("tp_size"), one, model)
-        assumed += [squares.format(one.gpus, one.gpus**2)] * squared
-    clients, uneven = _clients(row, "decode_", plan, input_tokens + output_tokens)
+        assumed += _check_plan(plan, device, model, prefix + "tp_size", asked, drafts)
+        assumed += ["tensor parallel 1 (not given): the engine's default"] if not prefix and "tp_size" not in row else []
+        assumed += _widths_of_none(row, prefix, plan, model)
+        assumed += [f"widths read as {plan.gpus} GPUs, not {plan.gpus**2}"] * squared
+        plans.append(plan)
+    clients, uneven = _clients(row, prefixes[-1], plans[-1], tokens)
     assumed += uneven
-    workers = _count(row.get("decode_num_workers"), "decode_num_workers")
-    total = prefill.gpus * _count(row.get("prefill_num_workers"), "prefill_num_workers") + plan.gpus * workers
-    if _given(row.get("gpus")) and _count(row.get("gpus"), "gpus") != total:
-        raise InputError(f"{text('gpus')} GPUs, but the workers of both kinds have {total}", key="gpus")
-    comes = _arrival(text, plan.ranks * workers)
-    if comes["arrival"] not in ("closed", "poisson"):
-        raise InputError(f"arrival {comes['arrival']} at prefill and decode workers is not covered", key="arrival")
-    return Case(
-        **common,
-        **comes,
-        clients=clients,
-        plan=plan,
-        prefill=prefill,
-        prefill_workers=_count(row.get("prefill_num_workers"), "prefill_num_workers"),
-        decode_workers=workers,
-        prefill_batch=_count(row.get("prefill_batch_size"), "prefill_batch_size", 1),
-        assumed=tuple(assumed),
-    )
+    found: dict[str, Any] = {"plan": plans[-1], "clients": clients}
+    if mode == "agg":
+        return found | _arrival(row, plans[-1].ranks)
+    prompts, answers = (_count(row, f"{prefix}num_workers") for prefix in prefixes)
+    total = plans[0].gpus * prompts + plans[1].gpus * answers
+    if "gpus" in row and _count(row, "gpus") != total:
+        raise InputError(f"{row['gpus']} GPUs, but the workers of both kinds have {total}", key="gpus")
+    found |= {"prefill": plans[0], "prefill_workers": prompts, "decode_workers": answers, **_arrival(row, plans[1].ranks * answers)}
+    if found["arrival"] not in ("closed", "poisson"):
+        raise InputError(f"arrival {found['arrival']} at prefill and decode workers is not covered", key="arrival")
+    return found | {"prefill_batch": _count(row, "prefill_batch_size", 1)}
 
 
 def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
