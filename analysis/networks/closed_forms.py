@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from analysis.networks import codes
-from analysis.networks.codes import inner, outer
+from analysis.networks.codes import inner, light, outer
 
 MOST_DIMENSIONS = 4
 
@@ -57,7 +57,7 @@ def message_cycles(aware, kind, nodes, distance, latency, speed, size):
     return np.int64(hops * latency + size / speed)
 
 
-@inner
+@light
 def reduction_cycles(size, memory):
     """A write and two reads, each rounded down; the tool keeps the size in 32 bits."""
     wrapped = (size + 2147483648) % 4294967296 - 2147483648

@@ -22,22 +22,10 @@ from analysis.networks import codes
 from analysis.networks.cases import Network
 from analysis.networks.event_simulation.records import TraceNodes
 from analysis.tables import read_csv
-from analysis.workloads.chakra.node import Node
+from analysis.workloads.chakra.node import COUNTS, Node
 
 REQUIRED = ("rank", "node_id", "type", "data_deps", "ctrl_deps")
-OPTIONAL = (
-    "name",
-    "duration_micros",
-    "num_ops",
-    "tensor_size",
-    "comm_type",
-    "comm_size",
-    "comm_src",
-    "comm_dst",
-    "comm_tag",
-    "pg_name",
-    "is_cpu_op",
-)
+OPTIONAL = ("name", "duration_micros", "comm_type", *COUNTS, "pg_name", "is_cpu_op")
 READS = Columns(names=(*REQUIRED, *OPTIONAL), required=REQUIRED)
 TYPES = ("COMP_NODE", "COMM_COLL_NODE", "COMM_SEND_NODE", "COMM_RECV_NODE", "METADATA_NODE", "INVALID_NODE")
 
@@ -83,16 +71,11 @@ def read_nodes(path: str | Path) -> list[Node]:
             type=columns["type"][row],
             duration_us=whole("duration_micros", row),
             waits_for=tuple(dict.fromkeys(waits)),
-            operations=whole("num_ops", row),
-            tensor_bytes=whole("tensor_size", row),
             comm_type=columns["comm_type"][row],
-            comm_bytes=whole("comm_size", row),
-            source=whole("comm_src", row),
-            destination=whole("comm_dst", row),
-            tag=whole("comm_tag", row),
             group=group.removesuffix(".0"),
             on_host=columns["is_cpu_op"][row].strip().lower() in ("1", "true"),
             line=row + 2,
+            **{ours: whole(theirs, row) for theirs, ours in COUNTS.items()},
         )
 
     wrong: list[InputError] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -42,79 +42,73 @@ class Plan(Asked):
         return self.tensor_parallel * self.pipeline_parallel * self.data_parallel * self.context_parallel
 
 
-class Training(Asked):
-    """A training run: `python -m analysis train CONFIG.yaml` reads this.
+class Run(Asked):
+    """What is trained on what.
 
     Args:
         model: a name that `predict training` knows, or a shape written out.
         system: a machine or device that `predict training` knows.
-        plan: the layout; program, precision: as in `predict training`; empty: what it assumes.
+        program, precision: as in `predict training`; empty: what it assumes.
     """
 
     model: str | models.Model
     system: str
-    plan: Plan
     program: str = ""
     precision: str = ""
 
     @model_validator(mode="after")
-    def _known(self) -> Training:
-        _check_names(self.model, self.system)
+    def _known(self) -> Self:
+        machine_of(self.system)
+        if isinstance(self.model, str):
+            models.load(self.model)
         return self
 
+    @property
+    def cells(self) -> dict[str, object]:
+        """Its columns of `predict training`."""
+        model = self.model
+        cells: dict[str, object] = {"system": self.system, "program": self.program, "precision": self.precision}
+        if isinstance(model, str):
+            return {**cells, "model": model}
+        cells |= {name: getattr(model, key) for name, key in WRITTEN.items()}
+        return cells | ({"experts": model.expert_count, "top_k": model.experts_per_token} if model.experts else {})
 
-def _check_names(model: str | models.Model, system: str) -> None:
-    machine_of(system)
-    if isinstance(model, str):
-        models.load(model)
+
+class Training(Run):
+    """A training run and its layout: `python -m analysis train CONFIG.yaml` reads this."""
+
+    plan: Plan
 
 
-class Cluster(Choices):
+class Cluster(Run, Choices):
     """What to search: `python -m analysis train search CLUSTER.yaml` reads this, and values to try.
 
     Args:
-        model, system, program, precision: as of `Training`; gpus: devices to use, all of them (count).
-        global_batch: sequences; sequence_length: tokens of each.
+        gpus: devices to use, all of them (count); global_batch: sequences; sequence_length: tokens of each.
         memory: of a device; empty: the device's own.
     """
 
-    model: str | models.Model
-    system: str
     gpus: int = Field(ge=1)
     global_batch: int = Field(ge=1)
     sequence_length: int = Field(ge=1)
-    program: str = ""
-    precision: str = ""
     memory: str = ""
 
     @model_validator(mode="after")
-    def _known(self) -> Cluster:
-        _check_names(self.model, self.system)
+    def _amount(self) -> Self:
         if self.memory:
             units.parse(self.memory, "bytes")
         return self
 
 
-def _common(asked: Training | Cluster) -> dict[str, object]:
-    model = asked.model
-    cells: dict[str, object] = {"system": asked.system, "program": asked.program, "precision": asked.precision}
-    if isinstance(model, str):
-        cells["model"] = model
-    else:
-        cells |= {name: getattr(model, key) for name, key in WRITTEN.items()}
-        cells |= {"experts": model.expert_count, "top_k": model.experts_per_token} if model.experts else {}
-    return cells
-
-
 def row_of(training: Training) -> dict[str, str]:
     """The columns of `predict training` that a configuration fills; what it leaves out stays out, so that both assume the same."""
-    cells = {**_common(training), "gpus": training.plan.gpus, **training.plan.model_dump(exclude_unset=True)}
+    cells = {**training.cells, "gpus": training.plan.gpus, **training.plan.model_dump(exclude_unset=True)}
     return {name: str(value) for name, value in cells.items()}
 
 
 def search_of(cluster: Cluster) -> tuple[dict[str, str], int, Choices, float]:
     """What `search.search` takes: the row that all plans share, GPUs, what to try, and memory of a device (bytes; 0: its own)."""
-    cells = {**_common(cluster), "global_batch": cluster.global_batch, "sequence_length": cluster.sequence_length}
+    cells = {**cluster.cells, "global_batch": cluster.global_batch, "sequence_length": cluster.sequence_length}
     row = {name: str(value) for name, value in cells.items()}
     return row, cluster.gpus, cluster, units.parse(cluster.memory, "bytes") if cluster.memory else 0.0
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.networks import codes
+from analysis.networks.closed_forms import reduction_cycles
 from analysis.networks.codes import light, light_outer
 from analysis.networks.event_simulation import records as rec
-from analysis.networks.event_simulation.messages import find_slot, memory_ns, post_receive, register, send, transmit, wire
+from analysis.networks.event_simulation.messages import find_slot, post_receive, register, send, transmit, wire
 from analysis.networks.event_simulation.phases import fill_queue, join_queue, run_algorithm, start_collective
 from analysis.networks.event_simulation.records import SimulatedSystem, State, TraceNodes
 
@@ -136,7 +137,7 @@ def next_item(machine, state, rank):
     if kind != rec.BUNDLE:
         return True, first, -1
     if processing:
-        register(state, rank, memory_ns(machine, size), rec.BUNDLE, first, 0, size)
+        register(state, rank, reduction_cycles(size, machine.memory_bytes_per_ns), rec.BUNDLE, first, 0, size)
         return True, -1, -1
     return True, -1, first
 

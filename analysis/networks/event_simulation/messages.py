@@ -71,13 +71,6 @@ def register(state, rank, delay, kind, first, processing, size):
 
 
 @light
-def memory_ns(machine, size):
-    """A write and two reads of a message, each rounded down; sizes pass through a 32-bit integer there."""
-    wrapped = (size + 2147483648) % 4294967296 - 2147483648
-    return 3 * np.int64(wrapped / machine.memory_bytes_per_ns) if wrapped > 0 else np.int64(0)
-
-
-@light
 def find_slot(state, tag, source, target, npus):
     """Place where the messages of a chunk between two ranks are matched with the receives."""
     key = (tag * npus + source) * npus + target + 1

@@ -273,16 +273,11 @@ def plan_phases(machine, state, number, size, whole, nodes):
     for dim in range(dims):
         if machine.size[dim] > 1:
             last = dim
-    for dim in range(last):
+    for k in range(2 * last + 1):
+        dim = k if k <= last else 2 * last - k
         if machine.size[dim] > 1:
-            size = add_phase(machine, state, number, count, codes.REDUCE_SCATTER, dim, 1, size, True, machine.size[dim])
-            count += 1
-    if machine.size[last] > 1:
-        size = add_phase(machine, state, number, count, codes.ALL_REDUCE, last, 1, size, True, machine.size[last])
-        count += 1
-    for dim in range(last - 1, -1, -1):
-        if machine.size[dim] > 1:
-            size = add_phase(machine, state, number, count, codes.ALL_GATHER, dim, 2, size, True, machine.size[dim])
+            what = codes.REDUCE_SCATTER if k < last else codes.ALL_REDUCE if k == last else codes.ALL_GATHER
+            size = add_phase(machine, state, number, count, what, dim, 1 if k <= last else 2, size, True, machine.size[dim])
             count += 1
     return count
 

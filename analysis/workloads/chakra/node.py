@@ -28,6 +28,13 @@ class Node:
     line: int = 0
 
 
+COUNTS = {
+    "num_ops": "operations", "tensor_size": "tensor_bytes", "comm_size": "comm_bytes", "comm_src": "source", "comm_dst": "destination",
+    "comm_tag": "tag",
+}  # fmt: skip
+"""Attributes of Chakra's nodes that are numbers, and columns of a table of them -> our fields."""
+
+
 @dataclass
 class Rank:
     """Nodes of one rank as they are added; `groups`: of all ranks, with their numbers; `last`: what the next node waits for."""

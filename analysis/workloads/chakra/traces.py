@@ -21,7 +21,7 @@ from google.protobuf.message import DecodeError
 from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import write_atomic
-from analysis.workloads.chakra.node import Node
+from analysis.workloads.chakra.node import COUNTS, Node
 
 SCHEMA = json_format.Parse((DATA / "workloads" / "chakra_et_def.json").read_text(), descriptor_pb2.FileDescriptorProto())
 """Chakra's messages, as a descriptor that protobuf makes classes of."""
@@ -125,16 +125,11 @@ def read_rank(path: str | Path, rank: int) -> list[Node]:
                     type=kind,
                     duration_us=read.duration_micros,
                     waits_for=tuple(dict.fromkeys([*read.data_deps, *read.ctrl_deps])),
-                    operations=int(values.get("num_ops") or 0),
-                    tensor_bytes=int(values.get("tensor_size") or 0),
                     comm_type=_collective(values.get("comm_type")) if kind == "COMM_COLL_NODE" else "",
-                    comm_bytes=int(values.get("comm_size") or 0),
-                    source=int(values.get("comm_src") or 0),
-                    destination=int(values.get("comm_dst") or 0),
-                    tag=int(values.get("comm_tag") or 0),
                     group=str(values.get("pg_name") or ""),
                     on_host=bool(values.get("is_cpu_op") or False),
                     line=number,
+                    **{ours: int(values.get(theirs) or 0) for theirs, ours in COUNTS.items()},
                 )
             )
     except (DecodeError, ValueError) as error:
