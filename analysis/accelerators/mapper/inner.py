@@ -17,13 +17,13 @@ import numpy as np
 from analysis.accelerators.loopnest.fast import PARTITION, TilingWork
 from analysis.accelerators.loopnest.lanes import linked_lanes
 from analysis.accelerators.loopnest.tables import Array, Tables
-from analysis.accelerators.mapper.bound import may_coincide, reach_of
+from analysis.accelerators.mapper.orders import may_coincide, reach_of
 from analysis.compiled import inner
 
 
 @inner(error_model="numpy", _nrt=False)
 def linear_energy(tab: Tables, t: int, work: TilingWork, counts: Array, found: Array) -> float:
-    """`fast.settle` without rounding up and one word short of every count, on traffic [L, 2] given as reals."""
+    """`fast.accumulate_accesses` without rounding up and one word short of every count, on traffic [L, 2] given as reals."""
     levels = tab.keeps.shape[0]
     content, energy = 0.0, 0.0
     outermost = 0

@@ -3,12 +3,132 @@
 Counts depend on order only through each tensor's innermost moving loop, the product of the loops from there outward, and, for windows, on
 displacements that coincide. So an order is settled once every tensor that a level inward keeps has met a loop that moves it, and each
 sliding tensor has met loops of two ranks (no coincidence reaches past the second); loops further out may then come in any order.
+
+What more an order can change in a given tiling: a tile that slides may move back to where an inner step would have taken it, or rest
+(COINCIDES), and neighbours may pass tiles on (LINKS). Where neither can be (CLEAN), orders are dropped that another one beats.
 """
 
 from __future__ import annotations
 
+from analysis.accelerators.loopnest.fast import TilingWork
+from analysis.accelerators.loopnest.lanes import linked_lanes
 from analysis.accelerators.loopnest.tables import Array, Tables
 from analysis.compiled import inner
+
+MOST = 16
+CLEAN, COINCIDES, LINKS = range(3)
+
+
+@inner(error_model="numpy", _nrt=False)
+def loops_of_rank(tab: Tables, t: int, r: int, level: int, temporal: Array, work: TilingWork, bounds: Array, moves: Array) -> int:
+    """Bounds of the loops in time down to `level` that move a tensor in rank r, and how far; returns how many there are."""
+    n = 0
+    for above in range(level + 1):
+        for k in range(tab.rank_terms[t, r]):
+            d = tab.rank_dimension[t, r, k]
+            if temporal[above, d] > 1:
+                bounds[n] = temporal[above, d]
+                moves[n] = tab.rank_coefficient[t, r, k] * work.stride_time[above, d]
+                n += 1
+    return n
+
+
+@inner(error_model="numpy", _nrt=False)
+def may_coincide(n: int, moves: Array, i: int, j: int) -> bool:
+    """Whether an outer loop i of the same rank can, in some order, move the tile as loop j does, or not at all."""
+    if moves[i] < moves[j]:
+        return False
+    for chosen in range(1 << n):
+        if chosen >> i & 1 or not chosen >> j & 1:
+            continue
+        total = 0
+        for m in range(n):
+            if chosen >> m & 1:
+                total += moves[m]
+        if moves[i] == total or moves[i] == total + moves[j]:
+            return True
+    return False
+
+
+@inner(error_model="numpy", _nrt=False)
+def reach_of(tab: Tables, t: int, r: int, level: int, spatial: Array, work: TilingWork) -> int:
+    """How far apart tiles of the lanes below a level lie in one rank of a tensor."""
+    reach = 0
+    for k in range(tab.rank_terms[t, r]):
+        d = tab.rank_dimension[t, r, k]
+        for axis in range(tab.axis_first[level], tab.axis_first[level + 1]):
+            reach += tab.rank_coefficient[t, r, k] * work.stride_lane[axis, d] * (spatial[axis, d] - 1)
+    return reach
+
+
+@inner(error_model="numpy", _nrt=False)
+def may_link(
+    tab: Tables, t: int, level: int, temporal: Array, spatial: Array, lane_order: Array, work: TilingWork, bounds: Array, moves: Array
+) -> bool:
+    """Whether tiles that neighbours pass on could change anything that is counted at this gap, in some order."""
+    lanes, groups = work.lanes[level], work.groups[level, t]
+    if lanes == 1 or not tab.slides[t]:
+        return False
+    kept = tab.keeps[level + 1, t]
+    if not kept and groups == lanes:
+        return False
+    reaching = 0
+    for r in range(tab.rank_terms.shape[1]):
+        reaching += tab.rank_terms[t, r] > 1 and reach_of(tab, t, r, level, spatial, work) > 0
+    for r in range(tab.rank_terms.shape[1]):
+        reach = reach_of(tab, t, r, level, spatial, work) if tab.rank_terms[t, r] > 1 else 0
+        if reach == 0:
+            continue
+        n = loops_of_rank(tab, t, r, level, temporal, work, bounds, moves)
+        for i in range(n):
+            for chosen in range(1 << n):
+                if chosen >> i & 1:
+                    continue
+                moved = moves[i]
+                for m in range(n):
+                    if chosen >> m & 1:
+                        moved -= moves[m]
+                if moved == 0 or abs(moved) > reach:
+                    continue
+                if reaching > 1:
+                    return True
+                for q in range(work.moved.size):
+                    work.moved[q] = 0
+                work.moved[r] = moved
+                fed, left = linked_lanes(tab, t, level, spatial, lane_order, work.stride_lane, lanes, work.moved, work.offsets, work.fed)
+                if left < groups and (kept or left * lanes != groups * (lanes - fed)):
+                    return True
+    return False
+
+
+@inner(error_model="numpy", _nrt=False)
+def may_repeat(tab: Tables, t: int, level: int, temporal: Array, work: TilingWork, bounds: Array, moves: Array) -> bool:
+    """Whether in some order a step of an outer loop moves a tile that slides as an inner loop does, or not at all."""
+    if not tab.slides[t] or not tab.keeps[level + 1, t]:
+        return False
+    for r in range(tab.rank_terms.shape[1]):
+        n = loops_of_rank(tab, t, r, level, temporal, work, bounds, moves)
+        for j in range(n):
+            # Where tiles do not overlap, loops over one dimension alone never cancel.
+            if moves[j] >= work.extent[level, t, r] and tab.rank_terms[t, r] < 2:
+                continue
+            for i in range(n):
+                if i != j and may_coincide(n, moves, i, j):
+                    return True
+    return False
+
+
+@inner(error_model="numpy", _nrt=False)
+def what_orders_change(tab: Tables, temporal: Array, spatial: Array, lane_order: Array, work: TilingWork, loops: Array) -> int:
+    """What the cost of an order of a tiling can depend on, after `measure`: CLEAN, COINCIDES or LINKS."""
+    state = CLEAN
+    for t in range(tab.relevant.shape[0]):
+        for level in range(temporal.shape[0] - 1):
+            if may_link(tab, t, level, temporal, spatial, lane_order, work, loops[0], loops[1]):
+                return LINKS
+            if state == CLEAN and may_repeat(tab, t, level, temporal, work, loops[0], loops[1]):
+                state = COINCIDES
+    return state
 
 
 @inner(_nrt=False)

@@ -15,9 +15,8 @@ import numpy as np
 
 from analysis.accelerators.loopnest.fast import TilingWork, measure, price
 from analysis.accelerators.loopnest.tables import Array, Tables
-from analysis.accelerators.mapper.bound import CLEAN, LINKS, MOST, least_cost
 from analysis.accelerators.mapper.inner import coefficients, least_over_types, share_outside, window_share
-from analysis.accelerators.mapper.orders import keep_best_orders, list_orders
+from analysis.accelerators.mapper.orders import CLEAN, LINKS, MOST, keep_best_orders, list_orders, what_orders_change
 from analysis.compiled import inner, outer
 
 LATENCY, ENERGY, EDP = range(3)
@@ -31,7 +30,7 @@ class SearchWork(NamedTuple):
 
     Attributes:
         temporal, spatial, order, counts, ports: the mapping looked at, [L, D], [A, D], [L, D], and its accesses, [L, T, 5], [L, 2].
-        loops: see `bound`, [2, MOST].
+        loops: bounds and moves of the loops of a rank, see `orders`, [2, MOST].
         orders, features, how_many, which: orders of each level, [L, MOST_ORDERS, D], [MOST_ORDERS, 2 T], [L], [L].
         pointer, ones, inner_stride: by dimension, [D].
         found, coefficient: see `inner`, [L, 2], [T, 3].
@@ -367,7 +366,7 @@ def open_configurations(
                 continue
             stats[OPENED] += 1
             measure(tab, temporal, spatial, work, counts)
-            _, _, state = least_cost(tab, macs, cycles, temporal, spatial, lane_order, work, counts, ports, scratch.loops)
+            state = what_orders_change(tab, temporal, spatial, lane_order, work, scratch.loops)
             _orders_of_levels(tab, forced, state, most_orders, scratch, stats, work.line)
             another = True
             while another:
