@@ -351,7 +351,8 @@ def growth() -> float:
 
 def recorded_run_s() -> float:
     """CPU-seconds to read the requests and steps of the recorded run and to write its batches and requests."""
-    from analysis.serving.vidur.replay import replay, write_run
+    from analysis.serving.tables import write_run
+    from analysis.serving.vidur import replay
 
     with tempfile.TemporaryDirectory() as folder:
         return cpu_s(lambda: write_run(replay(REQUESTS, BATCHES, "vllm")[0], folder), 3, warm=True)

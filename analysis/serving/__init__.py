@@ -7,6 +7,6 @@ from YAML.
 `simulate.simulate(...)` runs them under one of `schedulers.names.SCHEDULERS`, `disaggregation.simulate_disaggregated(...)` on two pools;
 `metrics`, `tables` and `answer` read the result; `capacity` looks for the largest rate within a bound.
 Inside: `state` (records in memory), `memory` (KV blocks), `schedulers/` (one rule a file), `engine` (the compiled loop of independent
-replicas), `coupled` (that of replicas and clients that wait for each other), `interpolation`.
-Apart: `batch` (offline batches by the data sheet, as engines of 2024 ran them).
+replicas), `coupled` (that of replicas and clients that wait for each other), `interpolation`, `heap`.
+Apart: `vidur` (its configuration and recorded runs), `batch` (offline batches by the data sheet, as engines of 2024 ran them).
 """

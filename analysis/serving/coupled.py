@@ -20,6 +20,7 @@ import numpy as np
 
 from analysis.compiled import inner, outer
 from analysis.errors import InputError
+from analysis.serving.heap import pop, push
 from analysis.serving.limits import Limits, check_feasible, record
 from analysis.serving.memory import leave_prefix, release
 from analysis.serving.requests import Requests
@@ -85,7 +86,7 @@ class Fleet(NamedTuple):
     steps: Any  # STEP (replicas,)
     seen_at: Any  # f8 (requests,): when the scheduler sees each
     turns: Any  # TURN (requests,)
-    thinking: Any  # i8 (requests + 1,): how many turns will be sent, and these, a heap by `seen_at`
+    thinking: Any  # f8 (requests + 1, 2): how many turns will be sent, and these, a heap by `seen_at`
     limits: Any  # LIMITS (1,)
 
 
@@ -154,33 +155,10 @@ def start(fleet: Fleet, r: int, steps: Steps, profile: Profile, coupling: Coupli
 @inner(error_model="numpy", _nrt=False)
 def follow(fleet: Fleet, i: int, now: float, coupling: Coupling) -> None:
     """Turn `i` will be sent: its user has the answer before it now."""
-    request, heap = fleet.requests[i], fleet.thinking
+    request, waiting = fleet.requests[i], fleet.thinking
     request.arrived_at = max(request.arrived_at, now + fleet.turns[i].think)
     fleet.seen_at[i] = request.arrived_at + coupling.send_s + coupling.send_token_s * request.prefill
-    heap[0] += 1
-    at = heap[0]
-    while at > 1 and fleet.seen_at[heap[at // 2]] > fleet.seen_at[i]:
-        heap[at] = heap[at // 2]
-        at //= 2
-    heap[at] = i
-
-
-@inner(error_model="numpy", _nrt=False)
-def next_turn(fleet: Fleet) -> int:
-    """Take the turn that is sent first out of the heap."""
-    heap = fleet.thinking
-    found, moved, at = heap[1], heap[heap[0]], 1
-    heap[0] -= 1
-    while 2 * at <= heap[0]:
-        below = 2 * at
-        if below < heap[0] and fleet.seen_at[heap[below + 1]] < fleet.seen_at[heap[below]]:
-            below += 1
-        if fleet.seen_at[heap[below]] >= fleet.seen_at[moved]:
-            break
-        heap[at] = heap[below]
-        at = below
-    heap[at] = moved
-    return int(found)
+    waiting[0, 0] = push(waiting[1:], int(waiting[0, 0]), fleet.seen_at[i], i)
 
 
 @inner(error_model="numpy", _nrt=False)
@@ -247,8 +225,8 @@ def run(fleet: Fleet, steps: Steps, profile: Profile, coupling: Coupling) -> boo
             front = send(fleet, i, 0.0, front, coupling)
     while done < count:
         now = fleet.seen_at[seen] if seen < sent else np.inf
-        if fleet.thinking[0] > 0:
-            now = min(now, fleet.seen_at[fleet.thinking[1]])
+        if fleet.thinking[0, 0] > 0:
+            now = min(now, fleet.thinking[1, 0])
         for r in range(replicas):
             now = min(now, fleet.steps[r].ends)
         if now == np.inf:
@@ -264,8 +242,9 @@ def run(fleet: Fleet, steps: Steps, profile: Profile, coupling: Coupling) -> boo
         while seen < sent and fleet.seen_at[seen] <= now:
             arrive(fleet, seen)
             seen += 1
-        while fleet.thinking[0] > 0 and fleet.seen_at[fleet.thinking[1]] <= now:
-            arrive(fleet, next_turn(fleet))
+        while fleet.thinking[0, 0] > 0 and fleet.thinking[1, 0] <= now:
+            arrive(fleet, int(fleet.thinking[1, 1]))
+            fleet.thinking[0, 0] = pop(fleet.thinking[1:], int(fleet.thinking[0, 0]))
         shared_tokens, longest = 0, 0.0
         for r in range(replicas):
             if fleet.steps[r].ends == np.inf and fleet.steps[r].width == 0:
@@ -318,7 +297,7 @@ def simulate(requests: Requests, steps: StepTime, limits: Limits, coupling: Coup
     seen_at = requests.arrived_at_s[by_arrival]
     if len(requests.session):
         seen_at = seen_at + coupling.send_s + coupling.send_token_s * rows["prefill"]
-    thinking = np.zeros(len(requests) + 1, np.int64)
+    thinking = np.zeros((len(requests) + 1, 2))
     fleet = Fleet(states, rows, room[0], resident, room[1], room[2], room[3], slots, seen_at, turns[by_arrival], thinking, settings)
     if not run(fleet, steps.compiled, steps.profile, coupling):
         raise InputError(f"{int(np.isnan(rows['completed_at']).sum())} of {len(rows)} requests never finish under these limits")

@@ -88,24 +88,17 @@ def check_feasible(requests: Requests, limits: Limits, scheduler: str, prefilled
         alone = requests.decode_tokens < 2
         refuse(requests, alone, requests.decode_tokens, 2, "output tokens to be worth taking over", "num_decode_tokens")
     total = requests.prefill_tokens + requests.decode_tokens
-    capacity = limits.kv_blocks
+    capacity, what = limits.kv_blocks, "KV blocks, watermark included"
     if kind_of(scheduler).reserves:
         need = np.full(len(requests), blocks_for(limits.max_request_tokens, limits.block_size))
         refuse(requests, total > limits.max_request_tokens, total, limits.max_request_tokens, "tokens", "max_request_tokens")
     elif scheduler == "lightllm":
-        need, capacity = total, limits.kv_blocks * limits.block_size
+        need, capacity, what = total, limits.kv_blocks * limits.block_size, "tokens of KV cache"
     else:
         need = blocks_for(total - 1, limits.block_size) + int(limits.prefix_caching) + int(prefilled)
         if scheduler != "vllm_v1":
             need = need + np.maximum(limits.watermark_blocks, requests.decode_tokens > 1)
-    refuse(
-        requests,
-        need > capacity,
-        need,
-        capacity,
-        "tokens of KV cache" if scheduler == "lightllm" else "KV blocks, watermark included",
-        "kv_blocks",
-    )
+    refuse(requests, need > capacity, need, capacity, what, "kv_blocks")
     if scheduler in ("vllm", "lightllm"):
         prompt = requests.prefill_tokens
         refuse(requests, prompt > limits.max_batch_tokens, prompt, limits.max_batch_tokens, "prompt tokens in a batch", "max_batch_tokens")

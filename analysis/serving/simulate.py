@@ -107,10 +107,6 @@ def simulate(
     """
     limits = limits or Limits()
     check_feasible(requests, limits, scheduler, prefilled)
-    if replicas < 1:
-        raise InputError(f"expected at least 1, got {replicas}", key="replicas")
-    if routing not in engine.ROUTINGS:
-        raise InputError(f"expected one of {', '.join(engine.ROUTINGS)}, got {routing}", key="routing")
     if steps.profile.tokens.size:
         raise InputError("the profile of a GPU gives the times of steps that are scheduled ahead: run it by `coupled`", key="steps")
     if steps.recorded is not None and replicas > 1:

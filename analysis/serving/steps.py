@@ -72,14 +72,6 @@ class Grid:
     y: Floats
     seconds: Floats
 
-    def __post_init__(self) -> None:
-        if self.seconds.shape != (self.x.size, self.y.size) or min(self.x.size, self.y.size) < 2:
-            raise InputError(
-                f"a grid of {self.x.size} x {self.y.size} points cannot hold times of shape {self.seconds.shape}; at least 2 x 2"
-            )
-        if (np.diff(self.x) <= 0).any() or (np.diff(self.y) <= 0).any():
-            raise InputError("the axes of a grid must ascend")
-
 
 @dataclass(frozen=True)
 class StepTime:

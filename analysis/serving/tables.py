@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pandas as pd
 from analysis.serving.metrics import tpot_s, tpot_vidur_s
 from analysis.serving.requests import Ints
 from analysis.serving.simulate import Result
+from analysis.tables import write_csv
 
 
 def requests_table(result: Result) -> pd.DataFrame:
@@ -64,3 +66,10 @@ def batches_table(result: Result) -> pd.DataFrame:
             "num_waiting": rows["waiting"],
         }
     )
+
+
+def write_run(result: Result, out: str | Path) -> None:
+    """Write `requests.csv` and, of a run that kept its batches, `batches.csv` into a folder."""
+    write_csv(requests_table(result), Path(out) / "requests.csv")
+    if result.batches is not None:
+        write_csv(batches_table(result), Path(out) / "batches.csv")

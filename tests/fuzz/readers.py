@@ -285,7 +285,7 @@ def readers() -> dict[str, Reader]:
     from analysis.serving.points.simulation import read_configuration
     from analysis.serving.requests import read_requests
     from analysis.serving.steps import read_recorded
-    from analysis.serving.vidur.config import VidurConfig
+    from analysis.serving.vidur import VidurConfig
     from analysis.site import digest, read_site
     from analysis.studies.cores.blocks import data as blocks_of
     from analysis.studies.cores.learning.model_files import read_trunk

@@ -20,7 +20,7 @@ from analysis.serving.kv_cache import kv_cache
 from analysis.serving.points.simulation import read_configuration
 from analysis.serving.steps import read_recorded
 from analysis.serving.traffic import Arrivals, Lengths, generate
-from analysis.serving.vidur.config import VidurConfig, kv_blocks, limits_of, requests_of, simulate_vidur
+from analysis.serving.vidur import VidurConfig, kv_blocks, limits_of, requests_of, simulate_vidur
 from analysis.tables import read_csv
 from tests.conftest import run_here
 

@@ -13,7 +13,7 @@ from analysis.serving.limits import Limits
 from analysis.serving.requests import read_requests
 from analysis.serving.tables import batches_table, requests_table
 from analysis.serving.traffic import vidur_requests
-from analysis.serving.vidur.replay import replay
+from analysis.serving.vidur import replay
 from analysis.tables import read_csv
 from tests.conftest import run_here
 

@@ -17,7 +17,7 @@ from analysis.serving.requests import Requests, read_requests
 from analysis.serving.sessions import chained, following
 from analysis.serving.simulate import Result
 from analysis.serving.steps import linear
-from analysis.serving.vidur.replay import replay
+from analysis.serving.vidur import replay
 
 HEAD = "request_id,arrived_at,num_prefill_tokens,num_decode_tokens,session_id,think_s\n"
 ROOMY = Limits(block_size=16, kv_blocks=10_000, max_batch_tokens=8192, prefix_caching=True)

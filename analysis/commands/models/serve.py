@@ -33,8 +33,8 @@ def replay(
 ) -> None:
     """Schedule the requests with recorded step times; writes each batch and each request's latencies."""
     from analysis.serving.limits import Limits
-    from analysis.serving.vidur.replay import replay as run
-    from analysis.serving.vidur.replay import write_run
+    from analysis.serving.tables import write_run
+    from analysis.serving.vidur import replay as run
 
     limits = Limits(block_size, kv_blocks, max_batch=max_batch, max_batch_tokens=max_batch_tokens, chunk=chunk)
     result, unused = run(requests, steps, scheduler, limits, max_request_tokens)
@@ -62,8 +62,8 @@ def simulate(
     from analysis.serving.points.simulation import read_configuration
     from analysis.serving.step_time.linear import read_fit
     from analysis.serving.steps import read_recorded
-    from analysis.serving.vidur.config import VidurConfig, setup_of, simulate_vidur
-    from analysis.serving.vidur.replay import write_run
+    from analysis.serving.tables import write_run
+    from analysis.serving.vidur import VidurConfig, setup_of, simulate_vidur
     from analysis.site import read_site
     from analysis.tables import write_csv
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analysis.compiled import inner, outer
+from analysis.serving.heap import pop, push, without
 from analysis.serving.interpolation import line, surface
 
 ENGINE = np.dtype(
@@ -46,10 +47,7 @@ ENGINE = np.dtype(
         ("transfer_token_s", "f8"),
         ("transfer_tokens", "i8"),  # most of them that travel when the prompt is done: those before went with earlier chunks
         ("low", "f8"),  # shortest length over the label
-        (
-            "rate",
-            "f8",
-        ),  # requests a second of clients that do not wait for answers (Poisson); 0: a burst, then each answer releases the next
+        ("rate", "f8"),  # requests a second of clients that do not wait (Poisson); 0: a burst, then each answer releases the next
         ("exponential", "i8"),  # 1: lengths of answers are drawn exponentially, with the mean of the even ones
         ("prefix", "i8"),  # tokens at the start of every prompt that the KV cache holds already
         ("drafted", "i8"),  # tokens that are drafted in a decode step, which checks them all
@@ -62,9 +60,7 @@ LOOP = np.dtype(
     [
         *((name, "f8") for name in ("clock", "front", "server")),  # now; when the front end and the prefill workers are free
         *(("begin", "f8"), ("attended", "f8"), ("foremost", "i8"), ("together", "i8")),  # of prefill workers' next step
-        *(
-            (name, "f8") for name in ("cached", "reserved", "carried")
-        ),  # KV cache (tokens): of running requests, promised, of a partial prompt
+        *((name, "f8") for name in ("cached", "reserved", "carried")),  # KV cache (tokens): of running requests, promised, of a part
         *((name, "i8") for name in ("arrivals", "seen", "admitted", "running", "done", "size", "steps", "waited", "poll")),
         *((name, "i8") for name in ("partial", "partial_done", "lined", "out_of")),  # the prompt begun; running in order; taken back
         *((name, "i8") for name in ("prompts", "prompt_tokens", "ready", "hold")),  # of the next step
@@ -117,46 +113,6 @@ class Tables(NamedTuple):
     cached_axis: Any
     prompt_axis: Any
     before_axis: Any
-
-
-@inner(_nrt=False)
-def _push(heap: Any, size: int, key: int, value: int) -> int:
-    i = size
-    while i > 0 and heap[(i - 1) // 2, 0] > key:
-        heap[i, 0], heap[i, 1] = heap[(i - 1) // 2, 0], heap[(i - 1) // 2, 1]
-        i = (i - 1) // 2
-    heap[i, 0], heap[i, 1] = key, value
-    return size + 1
-
-
-@inner(_nrt=False)
-def _pop(heap: Any, size: int) -> int:
-    last = size - 1
-    key, value = heap[last, 0], heap[last, 1]
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= last:
-            break
-        if child + 1 < last and heap[child + 1, 0] < heap[child, 0]:
-            child += 1
-        if heap[child, 0] >= key:
-            break
-        heap[i, 0], heap[i, 1] = heap[child, 0], heap[child, 1]
-        i = child
-    heap[i, 0], heap[i, 1] = key, value
-    return last
-
-
-@inner(_nrt=False)
-def _without(heap: Any, size: int, value: int) -> int:
-    """The heap without one entry."""
-    kept = 0
-    for i in range(size):
-        key, held = heap[i, 0], heap[i, 1]
-        if held != value:
-            kept = _push(heap, kept, key, held)
-    return kept
 
 
 @inner(_nrt=False)
@@ -215,7 +171,7 @@ def _take_back(engine: Any, r: Requests, heap: Any, s: Any) -> None:
             s.running -= 1
             r.pushed_out[s.out_of] = i
             s.out_of += 1
-            s.size = _without(heap, s.size, i)
+            s.size = without(heap, s.size, i)
             s.hold = 1
 
 
@@ -229,7 +185,7 @@ def _admit_processed(engine: Any, r: Requests, heap: Any, s: Any) -> None:
     ):
         i = s.admitted
         r.ends[i] = s.steps + r.left[i]
-        s.size = _push(heap, s.size, r.ends[i], i)
+        s.size = push(heap, s.size, r.ends[i], i)
         s.running += 1
         s.cached += r.inputs[i]
         s.reserved += r.inputs[i] + r.outputs[i]
@@ -350,7 +306,7 @@ def _step_with_prompts(engine: Any, tables: Tables, r: Requests, heap: Any, s: A
             r.first[i] = s.clock
             r.ttft[i] = s.clock - r.arrived[i]
         r.ends[i] = s.steps + r.left[i]
-        s.size = _push(heap, s.size, r.ends[i], i)
+        s.size = push(heap, s.size, r.ends[i], i)
         r.order[s.lined] = i
         s.lined += 1
         s.running += 1
@@ -399,7 +355,7 @@ def _complete(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any) -> No
     """Requests that have their last token leave, and their clients send the next ones."""
     while s.size > 0 and heap[0, 0] <= s.steps:
         i = heap[0, 1]
-        s.size = _pop(heap, s.size)
+        s.size = pop(heap, s.size)
         r.ends[i] = -1
         s.running -= 1
         s.cached -= r.inputs[i] + r.outputs[i] - 1

@@ -1,4 +1,4 @@
-"""What does VIDUR's own JSON configuration ask for?
+"""What does VIDUR's own JSON configuration ask for, and does our scheduler make a recorded run's batches, given its step times?
 
 Read as VIDUR 7d47513 writes it: requests, scheduler and limits, replicas and routing, time limit. Keys of VIDUR's that have no bearing on
 these (`without_bearing`) are let through, any other is refused; step times are not in the file. The number of KV blocks, where the file
@@ -12,19 +12,23 @@ each per device under tensor parallelism.
 
 from __future__ import annotations
 
+import dataclasses
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
+from analysis.paths import DATA
 from analysis.serving.answer import Setup
 from analysis.serving.limits import Limits
-from analysis.serving.requests import Ints, Requests, make_requests
-from analysis.serving.schedulers.names import Scheduler
+from analysis.serving.requests import Ints, Requests, make_requests, read_requests
+from analysis.serving.schedulers.names import Scheduler, kind_of
 from analysis.serving.simulate import Result, ended_by, simulate
-from analysis.serving.steps import StepTime
+from analysis.serving.steps import StepTime, read_recorded
 from analysis.serving.traffic import VidurDraw, split_by_ratio, vidur_zipf
 from analysis.tables import numeric, read_csv
 
@@ -34,17 +38,26 @@ MOST_TOKENS = 10_000_000
 ROUTING = {"round_robin": "round_robin", "random": "random", "lor": "least_waiting"}
 
 
+class _Keys(Strict):
+    without_bearing: dict[str, tuple[str, ...]]
+
+
+@cache
+def without_bearing() -> dict[str, tuple[str, ...]]:
+    """Keys of VIDUR's that have no bearing on the schedule, by the part that has them."""
+    return read_yaml(DATA / "workloads" / "vidur_keys.yaml", _Keys).without_bearing
+
+
 class Part(BaseModel):
-    """A part of VIDUR's configuration: its keys, those of VIDUR's `without_bearing` on the schedule, and no others."""
+    """A part of VIDUR's configuration: its keys, those `without_bearing`, and no others."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, protected_namespaces=())
-    without_bearing: ClassVar[frozenset[str]] = frozenset()
 
     @model_validator(mode="before")
     @classmethod
     def _known(cls, raw: Any) -> Any:
         if isinstance(raw, dict):
-            known = {field.alias or name for name, field in cls.model_fields.items()} | cls.without_bearing
+            known = {field.alias or name for name, field in cls.model_fields.items()} | set(without_bearing().get(cls.__name__, ()))
             for key in raw:
                 if key not in known:
                     raise ValueError(f"{key} is not a key of VIDUR 7d47513 that is modelled here; known: {', '.join(sorted(known))}")
@@ -53,23 +66,6 @@ class Part(BaseModel):
 
 class ModelConfig(Part):
     """Shape of the model."""
-
-    without_bearing = frozenset(
-        (
-            "max_position_embeddings",
-            "use_bias",
-            "use_qkv_bias",
-            "activation",
-            "norm",
-            "post_attn_norm",
-            "vocab_size",
-            "is_neox_style",
-            "rope_theta",
-            "rope_scaling",
-            "partial_rotary_factor",
-            "name",
-        )
-    )
 
     num_layers: int
     num_q_heads: int
@@ -83,15 +79,11 @@ class ModelConfig(Part):
 class DeviceConfig(Part):
     """Memory of the device."""
 
-    without_bearing = frozenset(("fp16_tflops", "name"))
-
     total_memory_gb: float
 
 
 class ReplicaConfig(Part):
     """One replica."""
-
-    without_bearing = frozenset(("network_device", "world_size", "node_config"))
 
     model_name: str = ""
     device: str = ""
@@ -124,8 +116,6 @@ class RoutingConfig(Part):
 class ClusterConfig(Part):
     """The replicas."""
 
-    without_bearing = frozenset(("metrics_config",))
-
     num_replicas: Annotated[int, Field(ge=1, le=10_000)]
     replica_config: ReplicaConfig
     global_scheduler_config: RoutingConfig
@@ -135,8 +125,6 @@ class ClusterConfig(Part):
 class UniformLengths(Part):
     """Total tokens uniform."""
 
-    without_bearing = frozenset(("seed",))
-
     name: Literal["uniform"]
     min_tokens: int
     max_tokens: int
@@ -145,8 +133,6 @@ class UniformLengths(Part):
 
 class FixedLengths(Part):
     """Every request the same."""
-
-    without_bearing = frozenset(("seed", "max_tokens"))
 
     name: Literal["fixed"]
     prefill_tokens: int
@@ -179,8 +165,6 @@ class TraceLengths(Part):
 class Intervals(Part):
     """Gaps between arrivals; static: all arrive at once."""
 
-    without_bearing = frozenset(("seed",))
-
     name: Literal["poisson", "gamma", "static"]
     qps: Annotated[float, Field(gt=0)] = 1.0
     cv: Annotated[float, Field(gt=0)] = 0.5
@@ -209,8 +193,6 @@ class RequestGeneratorConfig(Part):
 
 class VidurConfig(Part):
     """The whole file."""
-
-    without_bearing = frozenset(("log_level", "execution_time_predictor_config", "metrics_config"))
 
     seed: int = 42
     time_limit: Annotated[float, Field(ge=0)] = 0
@@ -330,3 +312,27 @@ def simulate_vidur(config: VidurConfig, steps: StepTime, folder: Path = Path()) 
         record_batches=True,
     )
     return ended_by(result, config.time_limit) if config.time_limit else result
+
+
+def replay(
+    requests: str | Path, steps: str | Path, scheduler: str, limits: Limits | None = None, max_request_tokens: int | None = None
+) -> tuple[Result, int]:
+    """Run recorded requests with recorded step times, which are used in order, one a batch.
+
+    Args:
+        max_request_tokens: what Orca and FasterTransformer reserve for each request; by default the limits' own, or the longest request's
+            tokens if that is more.
+    Returns: (the run with its batches, recorded steps not used).
+    """
+    arrived, recorded, limits = read_requests(requests), read_recorded(steps), limits or Limits()
+    if len(arrived.session):
+        message = "a recorded run says when each request arrived: turns of sessions wait for answers in `serve simulate`"
+        raise InputError(message, path=requests, key="session_id")
+    if max_request_tokens is not None:
+        limits = dataclasses.replace(limits, max_request_tokens=max_request_tokens)
+    elif kind_of(scheduler).reserves and len(arrived):
+        longest = int((arrived.prefill_tokens + arrived.decode_tokens).max())
+        limits = dataclasses.replace(limits, max_request_tokens=max(limits.max_request_tokens, longest))
+    result = simulate(arrived, scheduler, recorded, limits, record_batches=True)
+    assert recorded.recorded is not None
+    return result, recorded.recorded.size - int(result.replicas["batches"].sum())

@@ -1,1 +1,0 @@
-"""VIDUR's own files: `config` reads its configuration, `replay` runs a recorded case again."""
