@@ -11,24 +11,14 @@ from analysis.hardware import devices, own, systems
 from analysis.hardware.devices import Device
 from analysis.hardware.systems import System
 
-SYSTEMS = {  # name in the tables: name in data/hardware
-    "a100_sxm": "A100-SXM4-80GB",
-    "l40s": "L40S",
-    "h100_sxm": "H100-SXM5-80GB",
-    "h200_sxm": "H200-SXM5-141GB",
-    "b200_sxm": "B200",
-    "b300_sxm": "B300",
-    "gb200": "GB200",
-    "gb300": "GB300",
-    "rtx_pro_6000_server": "RTX-PRO-6000-Server",
-}
-ARCHITECTURES = {  # GPUs that are left out together
+ARCHITECTURES = {  # GPUs that are left out together, by their names in the tables
     "ampere": ("a100_sxm",),
     "ada": ("l40s",),
     "hopper": ("h100_sxm", "h200_sxm"),
     "blackwell": ("b200_sxm", "b300_sxm", "gb200", "gb300"),
     "blackwell workstation": ("rtx_pro_6000_server",),
 }
+SYSTEMS = tuple(system for systems in ARCHITECTURES.values() for system in systems)
 _TYPES = {  # number type of a kernel: rate of the data sheet that bounds it; bytes of a weight, of an activation
     "bf16": ("bf16", 2.0, 2.0),
     "fp16": ("fp16", 2.0, 2.0),
@@ -107,10 +97,6 @@ class Gpu:
         return self.device.clock_hz or (self.peak_flop_per_s["bf16"] / self.sms / BLACKWELL_FLOP if blackwell else 1.9e9)
 
 
-def _plain(name: str) -> str:
-    return name.lower().replace("nvidia", "").replace("-", "").replace("_", "").replace(" ", "")
-
-
 def from_device(device: Device) -> Gpu:
     """The GPU of a data sheet."""
     if device.sm_count is None and device.vendor == "NVIDIA":
@@ -118,7 +104,7 @@ def from_device(device: Device) -> Gpu:
     architecture = device.architecture
     if architecture == "blackwell" and device.memory_type.startswith("GDDR"):
         architecture = "blackwell workstation"
-    system = next((key for key, name in SYSTEMS.items() if devices.load(name).name == own.measured_as(device.name)), "")
+    system = next((name for name in SYSTEMS if devices.load(name).name == own.measured_as(device.name)), "")
     rates = {dtype: device.peak[rate].value for dtype, rate in PEAK_OF.items() if rate in device.peak}  # type: ignore[index]
     if "fp4" not in device.peak:
         rates.pop("nvfp4", None)
@@ -128,9 +114,6 @@ def from_device(device: Device) -> Gpu:
 @cache
 def load(name: str) -> Gpu:
     """A GPU by its name in the tables (`h100_sxm`) or in `data/hardware`."""
-    for system, device in SYSTEMS.items():
-        if _plain(system) == _plain(name):
-            return from_device(devices.load(device))
     return from_device(devices.load(name))
 
 
@@ -142,7 +125,7 @@ def name(text: str) -> str:
 
 def tdp_w(name: str) -> float | None:
     """Board power limit of a GPU by any of its names (W), where its data sheet has one."""
-    return devices.load(SYSTEMS.get(name, name)).tdp_w
+    return devices.load(name).tdp_w
 
 
 def siblings(gpu: Gpu) -> list[tuple[float, str]]:

@@ -12,7 +12,6 @@ import pytest
 from analysis.case_columns import COMMANDS, reads
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.kernels import gpus
 from analysis.paths import DATA
 from analysis.serving.batch import MEASURED
 from analysis.tables import read_csv
@@ -76,15 +75,15 @@ def test_every_device_that_nobody_measured_is_refused_or_named(command: str) -> 
     known = {
         "predict training": {"A100-SXM4-80GB", "H100-SXM5-80GB", "B200-SXM-180GB"},
         "predict batch": set(MEASURED),
-        "predict serving": {devices.load(gpus.SYSTEMS[name]).name for name in SERVED},
+        "predict serving": {devices.load(name).name for name in SERVED},
         "predict collective": {"A100-SXM4-80GB", "H100-SXM5-80GB", "B200-SXM-180GB"},
-        "kernels predict": {devices.load(gpus.SYSTEMS[name]).name for name in SERVED} | {"A100-SXM4-80GB", "L40S"},
+        "kernels predict": {devices.load(name).name for name in SERVED} | {"A100-SXM4-80GB", "L40S"},
     }[command]
     asked_of = pd.Series(list(devices.all_devices()))
     assert not set(asked_of[named.to_numpy()]) & known  # nothing cries wolf
     silent = set(asked_of[(~refused & ~named).to_numpy()]) - known
     timed = read_csv(DATA / "models" / "gpu_kernels" / "collectives.csv")["system"].unique()
-    by_nccl = {devices.load(gpus.SYSTEMS.get(name, name)).name for name in timed}
+    by_nccl = {devices.load(name).name for name in timed}
     by_nccl |= {"A100-SXM4-40GB", "H20-SXM5-96GB", "H800-SXM5-80GB", "RTX-6000-Ada"}  # a board of Azure's, and PipeWeave's machines
     elsewhere = {"predict training": {"A100-SXM4-40GB", "H200-SXM5-141GB", "MI300X", "MI325X"}, "predict collective": by_nccl}
     elsewhere["kernels predict"] = by_nccl

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.hardware import devices
 from analysis.serving.points import cases as case_rows
 from analysis.serving.points import settings
 from analysis.serving.points.cases import Case, in_words, without_bf16
 from analysis.serving.points.closed_loop import RESULT
 from analysis.serving.points.constants import Parameters, apply, bounds, elsewhere, load, outside
 from analysis.serving.points.operators import dispatched
-from analysis.serving.points.points import Points, device_of, features, floors_s, points, transfer
+from analysis.serving.points.points import Points, features, floors_s, points, transfer
 from analysis.site import Site
 
 ENDS = ("", "_lower", "_upper")
@@ -183,7 +184,7 @@ def settings_in_words(case: Case) -> list[str]:
 
 def chip(case: Case) -> str:
     """What its devices are called."""
-    return "TPU" if device_of(case.device).kind == "tpu" else "GPU"
+    return "TPU" if devices.load(case.device).kind == "tpu" else "GPU"
 
 
 def plan_in_words(case: Case) -> str:

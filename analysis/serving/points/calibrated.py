@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.errors import InputError
+from analysis.hardware import devices
 from analysis.serving.metrics import summary, use
 from analysis.serving.points import settings
 from analysis.serving.points.answers import BASIS, answer, plan_in_words, settings_in_words, site_terms
 from analysis.serving.points.cases import MEAN_LENGTH, Case, in_words
 from analysis.serving.points.constants import Constants, Parameters, load, on_others, outside, parts
 from analysis.serving.points.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
-from analysis.serving.points.points import Points, device_of, features, points
+from analysis.serving.points.points import Points, features, points
 from analysis.serving.points.step_table import StepTable
 from analysis.serving.points.waterfall import question
 from analysis.serving.requests import Requests
@@ -128,7 +129,8 @@ class Served:
         """What an answer names."""
         case = self.case
         types = {"precision": in_words(case.types, case.device), "kv_precision": in_words(settings.of(case).kv, case.device)}
-        return {"model": case.model.family or case.model.name, "device": device_of(case.device).name, "plan": plan_in_words(case), **types}
+        name = devices.load(case.device).name
+        return {"model": case.model.family or case.model.name, "device": name, "plan": plan_in_words(case), **types}
 
     def assumed(self, intervals: bool) -> tuple[str, ...]:
         """What was not given, in sentences; `intervals`: whether the answer has any."""

@@ -364,8 +364,8 @@ def image(text: str) -> str:
 
 
 def machine(device: str) -> systems.System:
-    """The usual machine of a device, by its name in the sample or in `data/hardware`."""
-    return systems.of_device(devices.load(gpus.SYSTEMS.get(device, device)))
+    """The usual machine of a device."""
+    return systems.of_device(devices.load(device))
 
 
 class Platforms(Strict):
@@ -389,7 +389,7 @@ def runs_on() -> dict[str, Platforms]:
 
 def check_engine(engine: str, device: str) -> None:
     """The one rule of which engine runs where (`runs_on`); other engines are not checked."""
-    known, chip = runs_on().get(engine), devices.load(gpus.SYSTEMS.get(device, device))
+    known, chip = runs_on().get(engine), devices.load(device)
     if known and chip.architecture not in known.architectures:
         raise InputError(f"{known.name} runs on {known.where}, not on {chip.name}", key="backend")
 
@@ -455,7 +455,7 @@ def _adapters(row: Row, model: Model, device: str, assumed: list[str]) -> dict[s
     if rank > MOST_LORA_RANK:
         raise InputError(f"lora_rank is {rank}, at most {MOST_LORA_RANK} is answered", key="lora_rank")
     kind = "latent attention" if model.latent else "linear attention" if model.linear else ""
-    if kind or devices.load(gpus.SYSTEMS.get(device, device)).kind != "gpu":
+    if kind or devices.load(device).kind != "gpu":
         raise InputError(f"LoRA adapters of {kind or f'a model on {device}'} are not covered", key="lora_adapters")
     where = "attention's products alone, not in the experts'" if model.experts else "all linear layers"
     assumed += ["lora_rank 16 (not given; vLLM's --max-lora-rank)"] if "lora_rank" not in row else []

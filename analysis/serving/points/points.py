@@ -72,21 +72,14 @@ class Points:
     engines: Any
 
 
-def device_of(name: str) -> devices.Device:
-    """A device by its name in the sample or in `data/hardware`."""
-    from analysis.kernels.gpus import SYSTEMS
-
-    return devices.load(SYSTEMS.get(name, name))
-
-
 def memory_bytes(device: str) -> float:
     """Memory of a device by its name in the sample or in `data/hardware`."""
-    return device_of(device).usable_bytes
+    return devices.load(device).usable_bytes
 
 
 def has_fp4(device: str) -> bool:
     """Does the device multiply 4-bit floats? Where not, 4-bit weights are widened on the way (VLLM_MXFP4_USE_MARLIN, Triton)."""
-    return "fp4" in device_of(device).peak
+    return "fp4" in devices.load(device).peak
 
 
 def weight_bytes(case: Case, plan: Plan) -> float:
@@ -149,7 +142,7 @@ def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float
     """
     token, weights = max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor)), weight_bytes(case, plan)
     token += case.draft.model.kv_bytes_per_token(kv_bytes, plan.tensor) if case.draft else 0.0
-    reserved = TPU_RESERVED * weights if device_of(case.device).kind == "tpu" else RESERVED_BYTES
+    reserved = TPU_RESERVED * weights if devices.load(case.device).kind == "tpu" else RESERVED_BYTES
     cache = kv_cache(memory_bytes(case.device), weights, token, share, reserved, of_free=case.engine == "trtllm")
     return cache.size_bytes / cache.token_bytes
 
@@ -270,13 +263,13 @@ def in_pieces(case: Case) -> bool:
 
     Source: release notes of SGLang 0.5.10 (https://github.com/sgl-project/sglang/pull/16331).
     """
-    return case.engine == "sglang" and device_of(case.device).vendor == "NVIDIA" and at_least(case, (0, 5, 10))
+    return case.engine == "sglang" and devices.load(case.device).vendor == "NVIDIA" and at_least(case, (0, 5, 10))
 
 
 def launch_s(case: Case, host: Host) -> float:
     """What the host takes to launch a step with a prompt (s): layers by their launch, or at an engine's defaults operators by theirs."""
     model = case.model
-    if device_of(case.device).kind == "tpu":  # XLA compiles a step for each padded number of tokens into one program
+    if devices.load(case.device).kind == "tpu":  # XLA compiles a step for each padded number of tokens into one program
         return 0.0
     if case.engine in OPERATOR_S and settings.of(case).script == "default" and not in_pieces(case):
         return OPERATOR_S[case.engine] * operator_count(configuration(case))
@@ -291,7 +284,7 @@ def padded(case: Case) -> bool:
     Source: https://github.com/vllm-project/vllm/pull/26197 (E8M0 scales, with which TritonOrDeepGemmExperts always takes DeepGEMM),
         /pull/29346 (tensor parallel 8), deep_gemm_utils.py compute_aligned_M (padding); from 0.14 on backends are chosen by shape.
     """
-    routed = case.engine == "vllm" and case.experts == "fp8_block" and device_of(case.device).vendor == "NVIDIA"
+    routed = case.engine == "vllm" and case.experts == "fp8_block" and devices.load(case.device).vendor == "NVIDIA"
     if not routed or not at_least(case, (0, 11, 1)) or at_least(case, (0, 14)):
         return False
     return case.plan.expert_tensor != 8 or not at_least(case, (0, 12))
@@ -410,7 +403,7 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "old": case.engine == "vllm" and release("vllm", case.version) != "" and not at_least(case, (0, 14)),
                 "beyond": beyond(case),
                 "asked": case.measured == ASKED_NOW,
-                "vendor": device_of(case.device).vendor,
+                "vendor": devices.load(case.device).vendor,
                 "script": settings.of(case).script,
                 # Tokens of all clients' requests, of mean length, over those that the KV cache holds.
                 "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),

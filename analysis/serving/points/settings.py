@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from analysis.configs import Strict, read_yaml
 from analysis.hardware import devices
-from analysis.kernels import gpus
 from analysis.paths import DATA
 from analysis.serving.points.cases import ASKED_NOW, Case
 
@@ -45,7 +44,7 @@ class Settings(Strict):
 
     def fits(self, case: Case) -> bool:
         """Do these settings hold for the case?"""
-        device = devices.load(gpus.SYSTEMS.get(case.device, case.device))
+        device = devices.load(case.device)
         return (
             self.engine == case.engine
             and self.origin in ("", case.origin)

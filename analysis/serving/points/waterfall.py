@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
+from analysis.hardware import devices
 from analysis.paths import DATA
 from analysis.serving.points import settings
 from analysis.serving.points.answers import RATES, TIMES, answer, chip, plan_in_words
@@ -18,7 +19,7 @@ from analysis.serving.points.cases import case as read_case
 from analysis.serving.points.closed_loop import RESULT, drawn
 from analysis.serving.points.constants import Parameters, load, on_others, outside, parts
 from analysis.serving.points.operators import PARTS
-from analysis.serving.points.points import HOST, Points, device_of
+from analysis.serving.points.points import HOST, Points
 from analysis.serving.points.step_table import on_grid
 from analysis.site import Site
 from analysis.tables import read_csv
@@ -208,7 +209,7 @@ def held_elsewhere(widened: bool) -> str:
 
 def header(case: Case) -> str:
     """One line that names model, device, plan, engine and types."""
-    name = device_of(case.device).name
+    name = devices.load(case.device).name
     types = in_words(f"weights in {case.types}, KV cache in {settings.of(case).kv}", case.device)
     return f"{case.model.family or case.model.name} on {name}, {plan_in_words(case)}; {case.engine}; {types}"
 
@@ -235,7 +236,7 @@ def as_json(found: One) -> dict[str, Any]:
     return {
         "question": header(found.case),
         "model": found.case.model.name,
-        "device": device_of(found.case.device).name,
+        "device": devices.load(found.case.device).name,
         "engine": found.case.engine,
         "gpus": found.case.plan.gpus,
         "tensor_parallel": found.case.plan.tensor,
