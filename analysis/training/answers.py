@@ -60,8 +60,8 @@ class Fitted:
             return f"program {item.program}{' on GPUs' if item.program == 'maxtext' else ''}"
         if not item.trained and item.program not in self.adapters_by:
             return f"{item.kind} by program {item.program}"
-        if interval.group(item) == "mixture" and item.program not in self.mixtures_by:
-            return f"a mixture or hybrid by program {item.program}"
+        if (item.shape.experts or item.shape.linear) and item.program not in self.mixtures_by:
+            return f"a mixture or hybrid {'on a second TPU' if item.machine.tpu else f'by program {item.program}'}"
         device = item.machine.device
         return "" if item.machine.tpu or any(device in known for known in self.devices.values()) else f"device {device}"
 

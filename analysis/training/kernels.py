@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import numpy as np
@@ -29,6 +29,14 @@ def beyond_flash_2(device: devices.Device) -> bool:
     return device.architecture in ("hopper", "blackwell") and device.memory_type.startswith("HBM")
 
 
+def over_hopper(device: devices.Device) -> float:
+    """Peak of an SM over Hopper's (1 or more): kernels written for Ampere do as much on each
+    (docs.nvidia.com/cutlass, blackwell_functionality: tcgen05.mma has twice the throughput of Hopper's instructions)."""
+    hopper = devices.load("H100-SXM5-80GB")
+    per_sm, of_hopper = (one.peak_flop_per_s("bf16") / float(one.sm_count or 1) for one in (device, hopper))
+    return max(1.0, per_sm / of_hopper)
+
+
 LARGE = (4096.0, 8192.0, 16384.0)
 """Rows, columns and depth of the products whose median rate stands for a device's kernels where their shapes are not asked for."""
 NARROW = 1024.0
@@ -39,7 +47,7 @@ TPUS = DATA / "models" / "training_tpu.yaml"
 
 
 class TpuFile(Strict):
-    """Share of the peak in large products by TPU (1), stretch of the interval, and what they were fitted on."""
+    """Share of the peak in large products by TPU (below 1), stretch of the interval, and what they were fitted on."""
 
     split: str
     product: dict[str, float]
@@ -53,15 +61,33 @@ def tpus() -> TpuFile:
     return read_yaml(TPUS, TpuFile)
 
 
+def tpu_share(device: devices.Device, known: Mapping[str, float]) -> float:
+    """Share of the peak in large products of a TPU that is not among the known ones (1).
+
+    share = 1 / (1 + ridge / intensity): arithmetic, and the bytes of tiles that on-chip memory does not hold; ridge is the data sheet's
+    FLOP over its bytes, and the intensity of the products (FLOP over byte) is the known TPUs' geometric mean.
+    """
+
+    def ridge(one: devices.Device) -> float:
+        return one.peak_flop_per_s("bf16") / one.memory_bandwidth_bytes_per_s
+
+    bytes_over_flop = [np.log((1 / share - 1) / ridge(devices.load(name))) for name, share in known.items()]
+    return float(1 / (1 + ridge(device) * np.exp(np.mean(bytes_over_flop))))
+
+
 TPU_ATTENTION = 0.5
 """Share of a TPU's peak in fused attention: assumed."""
-
+TPU_LANES = 128
+"""A TPU's registers have as many lanes, to which sizes of a head are filled up."""
+TPU_BLOCK = 1024
+"""Queries and keys of a block of its fused attention, whose blocks on the diagonal and at a window's end are computed whole
+(github.com/jax-ml/jax, pallas/ops/tpu/splash_attention): MaxText's base.yml has 512, Google's recipes for v6e and v7x 1,024 to 2,048."""
 
 TPU_TILE = 512.0
 """Rows of a tile of a TPU's grouped product: a tile in which two experts meet is computed for each, so that every expert costs one more
 (github.com/jax-ml/jax, pallas/ops/tpu/megablox, make_group_metadata; wi_tile_fwd_batch_seq of MaxText's base.yml)."""
 TPU_CORES = {"TPU-v7x": 2}
-"""TensorCores of a chip that are devices of their own, each with all experts and its part of the rows
+"""TensorCores of a chip that are devices of their own, each with its half of the memory, all gathered weights and its part of the rows
 (docs.cloud.google.com/tpu/docs/tpu7x)."""
 
 
@@ -78,7 +104,7 @@ class Kernels:
 
     On Ada and later each product and each attention is the fastest of the tables' frameworks at its own shape. The programs that were
     measured on Volta and Ampere are older than the tables' libraries: there a device has one rate, the median over large kernels, and
-    tiles and waves. A TPU has a fitted share of its peak, and no waves; it runs no experts here. `hide`: as of the kernel library.
+    tiles and waves. A TPU has a share of its peak, and no waves. `hide`: as of the kernel library.
     """
 
     def __init__(self, device: devices.Device, hide: Hide = "none") -> None:
@@ -89,9 +115,9 @@ class Kernels:
         self.bandwidth = device.memory_bandwidth_bytes_per_s * 0.85
         self.sms = float(device.sm_count or 100)
         self.peak = device.peak_flop_per_s("bf16" if "bf16" in device.peak else "fp16")
+        self.lanes, self.block = (TPU_LANES, TPU_BLOCK) if device.kind == "tpu" else (1, 0)
         if device.kind == "tpu":
-            known_shares = tpus().product
-            share = known_shares.get(device.name) or float(np.exp(np.mean(np.log(list(known_shares.values())))))
+            share = tpus().product.get(device.name) or tpu_share(device, tpus().product)
             self.sms, self.product_rate, self.attention_rate = 1.0, share * self.peak, TPU_ATTENTION * self.peak
         elif not timed:
             self.product_rate, self.attention_rate = self.peak, AMD_ATTENTION * self.peak
@@ -154,7 +180,9 @@ class Kernels:
         """Causal fused attention, forward, 16 bits."""
         if self.by_shape:
             return _once(self._attention, batch, heads, kv_heads, size, tokens, value)
-        return np.asarray(batch * heads * tokens**2 * (size + value) / self.attention_rate + 6e-6, dtype=float)
+        width = sum(np.ceil(each / self.lanes) * self.lanes for each in (size, value))
+        pairs = tokens * (tokens + np.minimum(self.block, tokens))
+        return np.asarray(batch * heads * pairs * width / self.attention_rate + 6e-6, dtype=float)
 
     def experts_s(
         self, tokens: Floats, experts: Floats, per_token: Floats, hidden: Floats, width: Floats, over: Floats, dtype: str

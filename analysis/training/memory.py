@@ -96,11 +96,9 @@ def _block_bytes(of: Cases) -> tuple[Floats, Floats]:
     core = np.where(old, of.micro_batch * shape.heads / t * (of.sequence * 1.0) ** 2 * 5, 0.0)
     every = norms + attention + ffn + core
     boundary = 2 * tokens * h / split
-    # every other product's output is kept too
-    half = np.minimum(
-        every,
-        boundary + 2 * tokens / t * (3 * h + shape.kv_heads * shape.head_size + shape.dense_width) + np.where(e.there, ffn, 0.0),
-    )
+    # every other product's output is kept too, or all but those of gate and up
+    width = shape.dense_width * ~(program.selective == "gates")
+    half = np.minimum(every, boundary + 2 * tokens / t * (3 * h + shape.kv_heads * shape.head_size + width) + np.where(e.there, ffn, 0.0))
     full, by_core = of.recompute == "full", selective & (program.selective == "core")
     kinds = [full, by_core, selective]
     return np.select(kinds, [boundary, every - core, half], every), np.select(kinds, [every, core, every], 0.0)

@@ -21,7 +21,9 @@ class Program:
 
     Attributes:
         zero: what is sharded over the data-parallel group: nothing, optimizer states, gradients too, weights too (0 to 3).
-        selective: what selective recomputation repeats: the core of attention, or half of the products and all kernels bound by memory.
+        selective: what selective recomputation repeats: the core of attention, or all kernels bound by memory with half of the products, or
+            with attention and the products of gate and up.
+        repeats_last: whether full recomputation repeats a block's last product, whose output no gradient needs.
         attention: the attention kernel; latest: the fastest that the kernel tables hold for the device.
         kernels: how memory-bound operators run: old (Megatron of 2021), eager (one kernel each), compiled or fused.
         fused_norms: whether norms and position embedding are single kernels all the same.
@@ -43,7 +45,8 @@ class Program:
     words: str
     zero: int = 1
     recompute: str = "none"
-    selective: Literal["core", "half"] = "core"
+    selective: Literal["core", "half", "gates"] = "core"
+    repeats_last: bool = True
     attention: Attention = "latest"
     kernels: Kernels = "fused"
     fused_norms: bool = True

@@ -12,7 +12,7 @@ from analysis.case_rows import alike
 from analysis.configs import read_yaml
 from analysis.paths import DATA
 from analysis.training.cases import Case, Cases
-from analysis.training.kernels import OLDER, beyond_flash_2
+from analysis.training.kernels import OLDER, beyond_flash_2, over_hopper
 from analysis.training.shares import SharesFile
 from analysis.training.work import Parts, stages
 
@@ -49,21 +49,20 @@ class Plans:
         program, device, recipe, machine = of.defaults, of.device, of.recipe, of.machine
         ampere = device.architecture.isin(*OLDER)
         selective, mixture = of.recompute == "selective", of.shape.experts.there
-        core, half = (selective & (program.selective == kind) for kind in ("core", "half"))
+        core, full = selective & (program.selective == "core"), (of.recompute == "full") * 1.0
         moe, core_attn = (recipe.each(lambda found, what=what: float(what in found.again)) for what in ("moe", "core_attn"))
         fullest, beside_head = _deal(of)
         return cls(
             old=of.written_out,
             kernels=program.kernels.text(),
             flash_1=program.attention == "flash_1",
-            flash_2=program.attention.isin("flash_1", "flash_2") & device.each(beyond_flash_2),
+            flash_2=program.attention.isin("flash_1", "flash_2") * device.each(lambda one: over_hopper(one) if beyond_flash_2(one) else 0.0),
             microbatches=of.microbatches,
             pipeline=of.pipeline * 1.0,
             virtual=of.virtual * 1.0,
-            full=(of.recompute == "full") * 1.0,
-            core_again=core * 1.0,
-            half_again=half * 1.0,
-            products_again=_every_second(of),
+            full=full,
+            products_again=_products_again(of),
+            memory_again=full + np.where(core, 0.5 * of.written_out, selective * 1.0),  # half of attention's bytes are its core's
             nodes=np.maximum(1.0, of.gpus / machine.domain),
             rowwise=(of.precision == "fp8") & (of.fp8_recipe == "rowwise"),
             vendor=device.vendor.text(),
@@ -82,7 +81,7 @@ class Plans:
             # blocks of a dense model are captured in CUDA graphs, as in NVIDIA's recipes, where the host would be too slow
             captured=((machine.host > 1) | (device.architecture == "blackwell")) & (program.kernels == "fused") & ~mixture,
             experts_again=moe,
-            attention_again=core_attn,
+            attention_again=np.maximum(np.maximum(full, core_attn), selective & ~(program.selective == "half")),
             host=machine.host,
             sharded=(of.zero >= 1) & (of.data * of.context > 1),
             low=of.precision.each({"bf16": 16, "fp8": 8, "mxfp8": 8, "nvfp4": 4}.__getitem__),
@@ -102,16 +101,23 @@ def _deal(of: Cases) -> tuple[Floats, Floats]:
     return fullest, beside
 
 
-def _every_second(of: Cases) -> Floats:
-    """Share of a block's products that every second one of them is: of keys, of attention's output and of the ungated half (1).
+def _products_again(of: Cases) -> Floats:
+    """Share of a block's dense products that recomputation repeats (1): every second one, those of keys, of attention's output and of the
+    ungated half; or gate and up; or all, in some programs but the last, whose output no gradient needs.
 
-    Source: github.com/pytorch/torchtitan, _apply_op_sac, whose products in order are query, key, value, output, gate, up, down.
+    Source: github.com/pytorch/torchtitan, _apply_op_sac (query, key, value, output, gate, up, down in order); github.com/AI-Hypercomputer/
+    maxtext, save_dot_except_mlpwi; docs.jax.dev, jax.checkpoint (dead code is eliminated).
     """
-    shape = of.shape
-    gated = (shape.attention_layers > 0) & (shape.dense_layers > 0) & shape.gated
+    shape, program = of.shape, of.defaults
+    dense = (shape.attention_layers > 0) & (shape.dense_layers > 0) & ~shape.experts.there
     query, key, ffn = shape.heads * shape.head_size, shape.kv_heads * shape.head_size, shape.dense_width
-    whole = 2 * query + 2 * key + 3 * ffn
-    return np.where(gated, (key + query + ffn) / np.where(gated, whole, 1.0), 0.5)
+    gates = np.where(shape.gated, 2, 1)
+    whole = np.where(dense, 2 * query + 2 * key + (gates + 1) * ffn, 1.0)
+    every_second = np.where(dense & shape.gated, (key + query + ffn) / whole, 0.5)
+    gate_and_up = np.where(dense, gates * ffn / whole, 0.5)
+    needed = np.where(dense & ~program.repeats_last, 1 - ffn / whole, 1.0)
+    repeated = np.select([program.selective == "gates", program.selective == "half"], [gate_and_up, every_second], 0.0)
+    return np.select([of.recompute == "full", of.recompute == "selective"], [needed, repeated], 0.0)
 
 
 def ends_as_layers(of: Any) -> Any:
@@ -149,7 +155,7 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     grouped = s["grouped"] * np.select([plans.low == 16, plans.low == 8], [rates[0], rates[1]], rates[2])
     products = rates[0] * parts.gemm + rates[1] * parts.gemm8 + rates[2] * parts.gemm4 + grouped * parts.grouped
     products_back = rates[0] * parts.gemm_back + rates[1] * parts.gemm8_back + rates[2] * parts.gemm4_back + grouped * parts.grouped_back
-    older = np.where(plans.flash_1, s["flash_1"], 1.0) * np.where(plans.flash_2, s["flash_2"], 1.0)
+    older = np.where(plans.flash_1, s["flash_1"], 1.0) * np.where(plans.flash_2 > 0, s["flash_2"] * plans.flash_2, 1.0)
     older *= np.where(plans.ampere, s["attention_ampere"], 1.0)
     kind = plans.power * np.select([plans.old, plans.vendor == "Google"], [rates[0], 1.0], s["attention"] * older)
     attention, attention_back = kind * parts.attention, kind * parts.attention_back
@@ -157,12 +163,8 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     expert = s["expert"] * np.where(plans.overlap, s["expert_overlap"], 1.0)
     exchange = tensor * parts.tensor + expert * parts.expert
     exchange_back = tensor * parts.tensor_back + expert * parts.expert_back + s["context"] * parts.context
-    again = plans.full * (products + attention + memory + exchange) + plans.core_again * (
-        attention + np.where(plans.old, 0.5 * memory, 0.0)
-    )
-    again += plans.half_again * (plans.products_again * products + memory)
+    again = plans.products_again * products + plans.attention_again * attention + plans.memory_again * memory + plans.full * exchange
     again += plans.experts_again * (grouped * parts.grouped + stream * parts.expert_stream + expert * parts.expert)
-    again += plans.attention_again * attention
     compute = products + products_back + attention + attention_back + memory + memory_back
     # weights gathered for the next block while this one computes: what does not hide, and a share of what does
     busy_forward, busy_back = products + attention + memory, products_back + attention_back + memory_back + again
@@ -172,7 +174,7 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     communication = exchange + exchange_back + exposed + parts.ends + send
     captured = np.select([plans.graphs == "none", plans.graphs == "partial"], [1.0, s["graphed"]], 0.0)
     routed = np.where(plans.graphs == "full", 0.0, s["routing"] * captured * parts.routed + s["expert_host"] * parts.local_experts)
-    launched = host * ((parts.layers * captured + routed) * (2 + plans.full + plans.half_again) + plans.experts_again * routed)
+    launched = host * ((parts.layers * captured + routed) * (2 + (plans.products_again > 0)) + plans.experts_again * routed)
     device_s = compute + again + communication
     stage = (device_s**4 + launched**4) ** 0.25
     head = rates[0] * parts.head + s["loss"] * parts.head_stream

@@ -115,8 +115,7 @@ def forward_share(cases: Sequence[Case]) -> NDArray[np.float64]:
     work, plans, shares = parts(cases), Plans.of(cases), fitted().shares
     none = np.zeros(len(cases))
     ahead = replace(work, **{name: none for name in PART_NAMES if name.endswith("_back") or name == "context"})
-    forward = step(ahead, Plans(**{**vars(plans), "full": none, "core_again": none, "half_again": none}), shares)
-    whole = step(work, plans, shares)
+    forward, whole = step(ahead, plans, shares), step(work, plans, shares)
     return np.asarray(sum(forward[name] for name in DEVICE) / sum(whole[name] for name in (*DEVICE, "recompute")))
 
 

@@ -19,7 +19,7 @@ from analysis.hardware import devices, systems
 from analysis.kernels.library import Hide
 from analysis.networks.collective_time import collective_s
 from analysis.training.cases import Case, Cases
-from analysis.training.kernels import Kernels, kernels_of
+from analysis.training.kernels import TPU_CORES, Kernels, kernels_of
 from analysis.training.machines import Machine
 
 Floats = NDArray[np.float64]
@@ -250,7 +250,7 @@ def _attention(of: Cases, jobs: _Jobs, where: Any, layers: Any, size: Any, value
     kv = np.maximum(shape.kv_heads / t, 1.0)
     near_layers = np.where(windows, layers * (shape.window_layers / np.maximum(shape.attention_layers, 1)), 0.0)
     full = layers - near_layers
-    near = np.where(shape.window > 0, np.minimum(shape.window, s), s)
+    near = np.where(shape.window > 0, np.minimum(np.maximum(shape.window, jobs.kernels.block), s), s)
     pieces = s / near
     for part, factor in (("attention", 1.0), ("attention_back", BACKWARD_OF_ATTENTION)):
         jobs.ask("attention", part, fused, factor * full / of.context, b, heads, kv, size, s, value)
@@ -306,6 +306,7 @@ def _streams(of: Cases, jobs: _Jobs, tokens: Any, share: Any) -> None:
     for part in ("stream", "stream_back"):
         jobs.stream(part, in_four_bits, 2.6 * held, 4 * blocks)
     gathered = (of.zero >= 2) & (of.pipeline == 1)
+    held = held * TPU_CORES.get(jobs.kernels.device.name, 1)  # each core gathers all weights into its own memory
     # shards are cast from 32 bits, gathered weights copied apart, gradients together
     copied = (4.0 + (2.0 + np.where(of.trained, of.weight_bytes, 2.0)) / of.shards) * held
     jobs.stream("stream", gathered, copied, 3 * blocks)

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.hardware import devices
 from analysis.training.cases import case
-from analysis.training.kernels import kernels_of
+from analysis.training.kernels import kernels_of, tpu_share
 from analysis.training.step import NAMES, PRIOR, Plans, step
 from analysis.training.work import BACKWARD_OF_ATTENTION, PART_NAMES, parts
 from analysis.workloads import models
@@ -118,7 +118,33 @@ def test_every_second_product_is_recomputed() -> None:
     """torchtitan, activation_checkpoint.py: of query, key, value, output, gate, up and down the second, fourth and sixth."""
     again = Plans.of([case({**LLAMA, "program": "fsdp", "precision": "bf16", "sequence_length": "8192", "recompute": "selective"})])
     second = 4096 * 1024 + 4096 * 4096 + 4096 * 14336
-    assert again.products_again[0] == pytest.approx(second * 32 / WEIGHTS) and again.half_again[0] == 1
+    assert again.products_again[0] == pytest.approx(second * 32 / WEIGHTS)
+    assert (again.memory_again[0], again.attention_again[0]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "program, recompute, products",
+    [
+        ("nemo", "full", 32 * 4096 * (2 * 4096 + 2 * 1024) + 3 * 32 * 4096 * 14336),  # Megatron's checkpoint runs the whole block again
+        ("fsdp", "full", 32 * 4096 * (2 * 4096 + 2 * 1024) + 2 * 32 * 4096 * 14336),  # torch.utils.checkpoint stops early
+        ("maxtext", "full", 32 * 4096 * (2 * 4096 + 2 * 1024) + 2 * 32 * 4096 * 14336),  # jax.checkpoint: no dead code
+        ("maxtext", "selective", 2 * 32 * 4096 * 14336),  # save_dot_except_mlpwi
+        ("nemo", "selective", 0),
+    ],
+)
+def test_products_that_recomputation_repeats(program: str, recompute: str, products: int) -> None:
+    """The output of a block's last product, down, is added to the residual: no gradient needs it. Attention is repeated in all of these."""
+    device = "TPU-v5p" if program == "maxtext" else "h100"
+    again = Plans.of([case({**LLAMA, "device": device, "program": program, "sequence_length": "8192", "recompute": recompute})])
+    assert again.products_again[0] == pytest.approx(products / WEIGHTS) and again.attention_again[0] == 1
+    assert again.memory_again[0] == (products > 0)
+
+
+@pytest.mark.parametrize("device, times", [("h100", 1.0), ("b200", 2250 / 148 / (989.4 / 132)), ("H20-SXM5-96GB", 1.0)])
+def test_kernels_for_ampere_use_no_more_of_a_later_sm(device: str, times: float) -> None:
+    """CUTLASS, blackwell_functionality: tcgen05.mma has twice the throughput of Hopper's; FlashAttention 2 issues Ampere's instructions."""
+    item = case({**LLAMA, "device": device, "program": "fsdp", "sequence_length": "8192"})
+    assert Plans.of([item]).flash_2[0] == pytest.approx(times, rel=2e-3)
 
 
 def test_the_root_s_weights_are_gathered_and_reduced_alone() -> None:
@@ -160,3 +186,37 @@ def test_experts_on_a_tpu_take_no_less_time_for_more_tokens() -> None:
     row = {"model": "qwen3-30b-a3b", "device": "TPU-v5p", "gpus": "8", "global_batch": "8", "micro_batch": "1", "recompute": "none"}
     lengths = [parts([case({**row, "sequence_length": str(length)})]).grouped[0] for length in (512, 1024, 2048, 4096, 16384)]
     assert lengths == sorted(lengths) and lengths[1] < 1.2 * lengths[0]
+
+
+def test_a_tpu_s_attention_computes_whole_blocks_and_full_lanes() -> None:
+    """splash_attention: of n blocks a side n (n + 1) / 2 are computed, and heads are filled up to 128 lanes; a window shorter than a block
+    costs what a block does."""
+    kernels = kernels_of("TPU-v6e")
+
+    def busy_s(tokens: float, size: float) -> float:
+        return kernels.attention_s(*(np.array([x]) for x in (1.0, 8.0, 8.0, size, tokens, size)))[0] - 6e-6
+
+    exact = 8 * 4096**2 * 2 * 128 / (0.5 * 918e12)
+    assert busy_s(4096, 128) == pytest.approx(exact * (4 * 5 / 2) / (4 * 4 / 2)) and busy_s(4096, 64) == busy_s(4096, 128)
+    row = {"model": "gpt-oss-20b", "device": "TPU-v6e", "gpus": "8", "global_batch": "8", "micro_batch": "1"}
+    item = case({**row, "sequence_length": "4096"})
+    widened = replace(item, shape=item.shape.model_copy(update={"window": 1024}))
+    assert item.shape.window == 128 and parts([item]).attention[0] == parts([widened]).attention[0]
+
+
+def test_each_core_of_a_tpu_gathers_all_weights() -> None:
+    """docs.cloud.google.com, tpu7x: a chip's two cores are devices, each with half of the memory: gathered weights are written by both."""
+    row = {**LLAMA, "sequence_length": "8192", "recompute": "none"}
+    for device, cores in (("TPU-v7x", 2), ("TPU-v5p", 1)):
+        streams = [parts([case({**row, "device": device, "zero": zero})]).stream[0] for zero in ("3", "0")]
+        copies = cores * (4 + (2 + 4) / 8) * WEIGHTS / (0.85 * devices.load(device).memory_bandwidth_bytes_per_s)
+        copies += 3 * 64 * 3e-6  # launches
+        assert streams[0] - streams[1] == pytest.approx(copies, rel=0.02)
+
+
+def test_a_tpu_s_share_of_the_peak_follows_from_its_ridge() -> None:
+    """1 / share - 1 is bytes of tiles over bytes per second beside arithmetic: as much more as the device has FLOP for a byte."""
+    ridge = {name: devices.load(name).peak_flop_per_s("bf16") / devices.load(name).memory_bandwidth_bytes_per_s for name in ("TPU-v5e", "TPU-v6e")}
+    share = tpu_share(devices.load("TPU-v6e"), {"TPU-v5e": 0.8})
+    assert 1 / share - 1 == pytest.approx(0.25 * ridge["TPU-v6e"] / ridge["TPU-v5e"])
+    assert tpu_share(devices.load("TPU-v5e"), {"TPU-v5e": 0.8}) == pytest.approx(0.8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -122,11 +122,11 @@ def mixtures_left_out(prepared: Mapping[str, Prepared]) -> dict[str, tuple[Prepa
     }
 
 
-def predictions(item: Prepared, learned: Learned, stretched: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
+def predictions(item: Prepared, learned: Learned, ends: Callable[[Case], tuple[float, float]]) -> pd.DataFrame:
     """Predicted step, interval and parts of every run of a source."""
     parts = step(item.parts, item.plans, learned.shares)
     doubt = interval.doubt(item.parts, item.plans, *learned)
-    bounds = np.array([stretched[interval.group(case)] for case in item.runs.cases])
+    bounds = np.array([ends(case) for case in item.runs.cases])
     frame = pd.DataFrame(
         {
             "row_id": [f"{item.runs.source}:{index}" for index in range(len(item.runs.cases))],
@@ -164,7 +164,7 @@ def left_out(prepared: Mapping[str, Prepared], fits: Mapping[frozenset[str], Lea
         stretched = stretches(scores_of_dense(others, without(fits, *together)))
         constants = [np.median(np.log(item.runs.step_s / [roofline_s(case) for case in item.runs.cases])) for item in others.values()]
         for name in together:
-            frame = predictions(prepared[name], fits[frozenset(together)], stretched)
+            frame = predictions(prepared[name], fits[frozenset(together)], lambda case, of=stretched: of[interval.group(case)])
             frame["baseline_s"] = frame["flop_s"] * np.exp(np.mean(constants))
             tables.append(frame)
     constant = np.mean([np.median(frame["measured_s"] / frame["flop_s"]) for frame in tables])
@@ -173,11 +173,9 @@ def left_out(prepared: Mapping[str, Prepared], fits: Mapping[frozenset[str], Lea
 
 
 def tpu_left_out() -> list[pd.DataFrame]:
-    """Runs on TPUs, each with the mean share of the other devices."""
-    found = []
-    for item in tpus.others_shares():
-        found.append(predictions(item, Learned(fitted().shares, fitted().spread), {"tpu": tpus.tpus().stretch}))
-    return found
+    """Runs on TPUs, each with the share that the other devices give it."""
+    learned = Learned(fitted().shares, fitted().spread)
+    return [predictions(item, learned, fitted().ends) for item in tpus.others_shares()]
 
 
 HALF_SINGLE = ((1024, 12), (1024, 20), (2048, 16), (2048, 24))
@@ -196,7 +194,7 @@ def half_given(prepared: Mapping[str, Prepared]) -> pd.DataFrame:
     for name, item, chosen, words in halves:
         learned = fit.fit([*rest, item.take(chosen)])
         judged = item.take(~chosen)
-        frame = predictions(judged, learned, dict.fromkeys(interval.GROUPS, (-2.0, 2.0)))
+        frame = predictions(judged, learned, lambda _: (-2.0, 2.0))
         tables.append(frame.assign(source=name, given=words))
     return pd.concat(tables, ignore_index=True)
 

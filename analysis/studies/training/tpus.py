@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from analysis.hardware import devices
 from analysis.paths import DATA
 from analysis.studies import attempts
 from analysis.studies.freezing import digests
@@ -14,12 +15,12 @@ from analysis.studies.training import sources
 from analysis.studies.training.fit import Prepared, stretch, write
 from analysis.training.answers import fitted
 from analysis.training.interval import doubt
-from analysis.training.kernels import TPUS, TpuFile, kernels_of, tpus
+from analysis.training.kernels import TPUS, TpuFile, kernels_of, tpu_share, tpus
 
 SPLIT = (
     "share: MaxText's Llama 2 70B on v4, v5e and v5p, Llama 3.1 8B on six slices of v6e, five models on v7x; test: Llama 3.1 70B on four "
     "slices of v6e; "
-    "interval: each device predicted with the geometric mean of the others"
+    "interval: each device predicted from the others (analysis.training.kernels.tpu_share)"
 )
 PRODUCTS = ("gemm", "gemm_back", "gemm8", "gemm8_back", "grouped", "grouped_back", "head")
 
@@ -41,12 +42,13 @@ def errors(item: Prepared, share: float) -> np.ndarray:
 
 
 def others_shares() -> list[Prepared]:
-    """Every device's runs with the geometric mean of the other devices' shares in place of its own."""
-    known, found = tpus().product, []
-    for name, item in prepared().items():
-        others = [share for other, share in known.items() if other != name.split()[0]]
-        found.append(_with(item, float(np.exp(np.mean(np.log(others))))))
-    return found
+    """Every device's runs with the share that the other devices give it in place of its own."""
+    return [_with(item, _of_others(item, tpus().product)) for item in prepared().values()]
+
+
+def _of_others(item: Prepared, known: dict[str, float]) -> float:
+    device = devices.load(item.runs.cases[0].machine.device)
+    return tpu_share(device, {name: share for name, share in known.items() if name != device.name})
 
 
 def _with(item: Prepared, share: float) -> Prepared:
@@ -58,7 +60,7 @@ def _with(item: Prepared, share: float) -> Prepared:
 
 def fit(item: Prepared) -> float:
     """The share (1) with which the median of `errors` is 0, by bisection: no odd run pulls it."""
-    low, high = 0.05, 2.0
+    low, high = 0.05, 0.99
     for _ in range(50):
         middle = (low * high) ** 0.5
         low, high = (middle, high) if np.median(errors(item, middle)) > 0 else (low, middle)
@@ -88,8 +90,7 @@ def _fitted() -> TpuFile:
     scores = []
     for name, item in items.items():
         if " " not in name:
-            others = float(np.exp(np.mean([np.log(share) for other, share in shares.items() if other != name])))
-            scores.append(-errors(item, others) / doubt(item.parts, item.plans, fitted().shares, fitted().spread))
+            scores.append(-errors(item, _of_others(item, shares)) / doubt(item.parts, item.plans, fitted().shares, fitted().spread))
     tables = {name: DATA / name for name in ("published/older_training_steps.csv", "measured_suite/panel_training.csv")}
     return TpuFile(
         split=SPLIT,
