@@ -24,17 +24,16 @@ OLDER = ("volta", "turing", "ampere")
 """Architectures whose programs are older than the tables' libraries, and have no attention kernels of their own there."""
 
 
-def beyond_flash_2(device: devices.Device) -> bool:
-    """Whether a device has attention kernels of its own: Hopper, and Blackwell with HBM; Ada and Blackwell with GDDR run Ampere's."""
-    return device.architecture in ("hopper", "blackwell") and device.memory_type.startswith("HBM")
+def beyond_flash_2(device: devices.Device) -> float:
+    """Peak of an SM over Hopper's (1 or more) where attention has kernels of its own, on Hopper and Blackwell with HBM; elsewhere 0.
 
-
-def over_hopper(device: devices.Device) -> float:
-    """Peak of an SM over Hopper's (1 or more): kernels written for Ampere do as much on each
-    (docs.nvidia.com/cutlass, blackwell_functionality: tcgen05.mma has twice the throughput of Hopper's instructions)."""
-    hopper = devices.load("H100-SXM5-80GB")
-    per_sm, of_hopper = (one.peak_flop_per_s("bf16") / float(one.sm_count or 1) for one in (device, hopper))
-    return max(1.0, per_sm / of_hopper)
+    FlashAttention 2 is written for Ampere, whose instructions do no more on a later SM (docs.nvidia.com/cutlass, blackwell_functionality:
+    tcgen05.mma has twice the throughput of Hopper's instructions).
+    """
+    if device.architecture not in ("hopper", "blackwell") or not device.memory_type.startswith("HBM"):
+        return 0.0
+    per_sm, hopper = (one.peak_flop_per_s("bf16") / float(one.sm_count or 1) for one in (device, devices.load("H100-SXM5-80GB")))
+    return max(1.0, per_sm / hopper)
 
 
 LARGE = (4096.0, 8192.0, 16384.0)

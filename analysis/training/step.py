@@ -12,7 +12,7 @@ from analysis.case_rows import alike
 from analysis.configs import read_yaml
 from analysis.paths import DATA
 from analysis.training.cases import Case, Cases
-from analysis.training.kernels import OLDER, beyond_flash_2, over_hopper
+from analysis.training.kernels import OLDER, beyond_flash_2
 from analysis.training.shares import SharesFile
 from analysis.training.work import Parts, stages
 
@@ -56,7 +56,7 @@ class Plans:
             old=of.written_out,
             kernels=program.kernels.text(),
             flash_1=program.attention == "flash_1",
-            flash_2=program.attention.isin("flash_1", "flash_2") * device.each(lambda one: over_hopper(one) if beyond_flash_2(one) else 0.0),
+            flash_2=program.attention.isin("flash_1", "flash_2") * device.each(beyond_flash_2),
             microbatches=of.microbatches,
             pipeline=of.pipeline * 1.0,
             virtual=of.virtual * 1.0,

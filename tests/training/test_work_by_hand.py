@@ -216,7 +216,7 @@ def test_each_core_of_a_tpu_gathers_all_weights() -> None:
 
 def test_a_tpu_s_share_of_the_peak_follows_from_its_ridge() -> None:
     """1 / share - 1 is bytes of tiles over bytes per second beside arithmetic: as much more as the device has FLOP for a byte."""
-    ridge = {name: devices.load(name).peak_flop_per_s("bf16") / devices.load(name).memory_bandwidth_bytes_per_s for name in ("TPU-v5e", "TPU-v6e")}
-    share = tpu_share(devices.load("TPU-v6e"), {"TPU-v5e": 0.8})
-    assert 1 / share - 1 == pytest.approx(0.25 * ridge["TPU-v6e"] / ridge["TPU-v5e"])
-    assert tpu_share(devices.load("TPU-v5e"), {"TPU-v5e": 0.8}) == pytest.approx(0.8)
+    known, other = devices.load("TPU-v5e"), devices.load("TPU-v6e")
+    ridges = [each.peak_flop_per_s("bf16") / each.memory_bandwidth_bytes_per_s for each in (known, other)]
+    assert 1 / tpu_share(other, {known.name: 0.8}) - 1 == pytest.approx(0.25 * ridges[1] / ridges[0])
+    assert tpu_share(known, {known.name: 0.8}) == pytest.approx(0.8)
