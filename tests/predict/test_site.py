@@ -188,13 +188,12 @@ def test_priors_between_sources_find_what_was_put_in() -> None:
 
 
 def test_ten_points_of_the_panels_sources() -> None:
-    """What the page prints: every interval covers 80 to 97 %; of the aim, 0.6 of its error, p4de alone comes below."""
+    """What the page prints: every interval covers 80 % and more; torchao and p4de come below the aim, 0.6 of their error."""
     points, priors = (read_csv(sites.FROZEN / f"{name}.csv") for name in ("points", "priors"))
     found = sites.scores(points, priors, repeats=20).set_index(["target", "source"])
-    assert found["inside"].between(80, 97).all() and (found["ratio"] < 1.2).all()
-    assert list(found.index[found["ratio"] <= 0.6]) == [("time_us", "aws_p4de_2n")]
-    # torchao begins at 10 % in place of 12: what is left differs by board, which no constant of a site is
-    assert found.loc[("step_s", "torchao"), "ratio"] < 0.85 and found.loc[("time_us", "aws_p4de_2n"), "ratio"] < 0.3
+    assert (found["inside"] >= 80).all() and (found["ratio"] < 1.2).all()
+    assert list(found.index[found["ratio"] <= 0.6]) == [("step_s", "torchao"), ("time_us", "aws_p4de_2n")]
+    assert (found.loc[[("step_s", "torchao"), ("time_us", "aws_p4de_2n")], "width"] < 1.3).all()  # they cover by no wide interval
 
 
 def test_no_ten_points_bring_the_cookbook_to_what_was_asked() -> None:

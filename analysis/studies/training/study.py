@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,10 @@ def predictions(item: Prepared, learned: Learned, ends: Callable[[Case], tuple[f
     return frame
 
 
+def _of_group(stretched: Mapping[str, tuple[float, float]], case: Case) -> tuple[float, float]:
+    return stretched[interval.group(case)]
+
+
 def roofline_s(case: Any) -> float:
     """Model arithmetic, and what is recomputed, at the data sheet's peak on all GPUs (s): the trivial baseline, before its constant."""
     return (4 / 3 if case.recompute == "full" else 1.0) * arithmetic_s(case)
@@ -164,7 +169,7 @@ def left_out(prepared: Mapping[str, Prepared], fits: Mapping[frozenset[str], Lea
         stretched = stretches(scores_of_dense(others, without(fits, *together)))
         constants = [np.median(np.log(item.runs.step_s / [roofline_s(case) for case in item.runs.cases])) for item in others.values()]
         for name in together:
-            frame = predictions(prepared[name], fits[frozenset(together)], lambda case, of=stretched: of[interval.group(case)])
+            frame = predictions(prepared[name], fits[frozenset(together)], partial(_of_group, stretched))
             frame["baseline_s"] = frame["flop_s"] * np.exp(np.mean(constants))
             tables.append(frame)
     constant = np.mean([np.median(frame["measured_s"] / frame["flop_s"]) for frame in tables])
