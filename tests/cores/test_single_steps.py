@@ -12,7 +12,6 @@ from unicorn import UcError
 from unicorn.riscv_const import UC_RISCV_REG_F0, UC_RISCV_REG_PC, UC_RISCV_REG_X0
 
 from analysis.cores.riscv import operations as op
-from analysis.cores.riscv.compressed import expand
 from analysis.cores.riscv.decode import decode
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import load, run
@@ -66,14 +65,12 @@ def test_the_same_halfwords_are_legal_as_in_capstone() -> None:
     for half in range(1 << 16):
         if half & 3 == 3:
             continue
-        word = expand(half)
+        instruction = decode(half, CODE)
         printed = next(disassembler.disasm(half.to_bytes(2, "little"), 0), None)
-        if word is None:
+        if instruction is None:
             lui_of_zero = printed is not None and printed.mnemonic == "c.lui" and half & 0x107C == 0
             assert printed is None or half == 0 or lui_of_zero, hex(half)
         else:
-            instruction = decode(word, CODE)
-            assert instruction is not None, hex(half)
             assert printed is not None or instruction.rd == 0 or half & 0xE003 == 1, hex(half)
 
 
@@ -81,8 +78,7 @@ def test_compressed_instructions_equal_unicorns(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     legal = []
     for half in rng.permutation(1 << 16):
-        word = expand(int(half)) if half & 3 != 3 else None
-        instruction = None if word is None else decode(word, CODE)
+        instruction = decode(int(half), CODE) if half & 3 != 3 else None
         if instruction is not None and instruction.operation not in _CODE_OPERATIONS:
             legal.append(int(half))
         if len(legal) == 1500:

@@ -1,8 +1,7 @@
 """What does a RISC-V program do? From a source to an instruction trace, in this order:
 
 - `bit_manipulation`: Bit manipulation:
-- `compressed`: Which 32-bit instruction does a 16-bit one of the C extension stand for (RV64C and the D part)?
-- `decode`: What does a 32-bit RV64IMAFD (Zicsr, Zifencei, Zba, Zbb, Zbs) encoding say:
+- `decode`: What does an RV64IMAFDC (Zicsr, Zifencei, Zba, Zbb, Zbs) encoding say:
 - `elf`: What is in a static RISC-V Linux executable:
 - `emulator`: What does a RISC-V program do, instruction by instruction:
 - `emulator_float`: The floating-point and control-register instructions that the compiled loop does not do inline

@@ -1,4 +1,4 @@
-"""Bit manipulation: what do the encodings of Zba, Zbb and Zbs say, and what do they compute?
+"""Bit manipulation: what do the instructions of Zba, Zbb and Zbs compute?
 
 Source: RISC-V unprivileged specification (2025-05), "B" extension for bit manipulation; the names are its mnemonics.
 """
@@ -12,39 +12,6 @@ from analysis.cores.riscv.machine_words import Word, signed, unsigned
     ANDN, ORN, XNOR, SH1ADD, SH2ADD, SH3ADD, ADD_UW, SH1ADD_UW, SH2ADD_UW, SH3ADD_UW, SLLI_UW, MIN, MINU, MAX, MAXU, ROL, ROR, ROLW, RORW,
     CLZ, CTZ, CPOP, CLZW, CTZW, CPOPW, SEXT_B, SEXT_H, ZEXT_H, REV8, ORC_B, BCLR, BEXT, BINV, BSET,
 ) = range(34)  # fmt: skip
-
-_REGISTER = {  # OP: (funct7, funct3)
-    (0x20, 7): ANDN, (0x20, 6): ORN, (0x20, 4): XNOR, (0x10, 2): SH1ADD, (0x10, 4): SH2ADD, (0x10, 6): SH3ADD, (0x05, 4): MIN,
-    (0x05, 5): MINU, (0x05, 6): MAX, (0x05, 7): MAXU, (0x30, 1): ROL, (0x30, 5): ROR, (0x24, 1): BCLR, (0x24, 5): BEXT, (0x34, 1): BINV,
-    (0x14, 1): BSET,
-}  # fmt: skip
-_REGISTER_32 = {
-    (0x04, 0): ADD_UW, (0x10, 2): SH1ADD_UW, (0x10, 4): SH2ADD_UW, (0x10, 6): SH3ADD_UW, (0x30, 1): ROLW, (0x30, 5): RORW,
-}  # fmt: skip
-_IMMEDIATE = {(0x18, 5): ROR, (0x12, 1): BCLR, (0x12, 5): BEXT, (0x1A, 1): BINV, (0x0A, 1): BSET}  # OP-IMM: (funct6, funct3)
-_UNARY = {  # OP-IMM: (upper twelve bits, funct3)
-    (0x600, 1): CLZ, (0x601, 1): CTZ, (0x602, 1): CPOP, (0x604, 1): SEXT_B, (0x605, 1): SEXT_H, (0x6B8, 5): REV8, (0x287, 5): ORC_B,
-}  # fmt: skip
-_UNARY_32 = {(0x600, 1): CLZW, (0x601, 1): CTZW, (0x602, 1): CPOPW}
-
-
-def kind_of(word: int) -> tuple[int, int | None] | None:
-    """Number of the operation of a 32-bit encoding, and its immediate (None: two registers); None where it is of none of the three."""
-    opcode, funct3, funct7, upper = word & 0x7F, word >> 12 & 7, word >> 25, word >> 20
-    register = {0x33: _REGISTER, 0x3B: _REGISTER_32}.get(opcode, {}).get((funct7, funct3))
-    if register is not None:
-        return register, None
-    if opcode == 0x3B and (funct7, funct3, upper & 31) == (0x04, 4, 0):
-        return ZEXT_H, 0
-    unary = {0x13: _UNARY, 0x1B: _UNARY_32}.get(opcode, {}).get((upper, funct3))
-    if unary is not None:
-        return unary, 0
-    if opcode == 0x13 and (word >> 26, funct3) in _IMMEDIATE:
-        return _IMMEDIATE[word >> 26, funct3], upper & 63
-    if opcode == 0x1B and (word >> 26, funct3) == (0x02, 1):
-        return SLLI_UW, upper & 63
-    return (RORW, upper & 31) if opcode == 0x1B and (funct7, funct3) == (0x30, 5) else None
-
 
 _LOW_32 = 0xFFFFFFFF
 
@@ -86,7 +53,7 @@ def _rotated(value: Word, right: Word, width: Word) -> Word:
 
 @inner(_nrt=False)
 def manipulated(kind: Word, a: Word, b: Word) -> Word:
-    """What an operation of `kind_of` makes of two registers, or of one and an immediate."""
+    """What an operation makes of two registers, or of one and an immediate."""
     if kind <= XNOR:
         return a & ~b if kind == ANDN else a | ~b if kind == ORN else ~(a ^ b)
     if kind <= SH3ADD:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.cores.riscv import operations as op
-from analysis.cores.riscv.compressed import expand
 from analysis.cores.riscv.decode import Instruction, decode
 from analysis.cores.riscv.elf import Program, read_elf
 from analysis.cores.riscv.extensions import SUPPORTED, extension
@@ -164,7 +163,7 @@ def _decode_from(machine: EmulatedMachine, slot: int) -> None:
         word = int.from_bytes(machine.memory[position : position + 4].tobytes(), "little")
         length = 4 if word & 3 == 3 else 2
         inside = any(low <= pc and pc + length <= high for low, high in machine.regions)
-        instruction = _decode_word(word, pc) if inside else None
+        instruction = decode(word, pc) if inside else None
         if instruction is None:
             if step == 0:
                 encoding = f"{word:#010x}" if length == 4 else f"{word & 0xFFFF:#06x}"
@@ -177,13 +176,6 @@ def _decode_from(machine: EmulatedMachine, slot: int) -> None:
         slot += length // 2
         if instruction.operation in _ENDS_RUN:
             return
-
-
-def _decode_word(word: int, pc: int) -> Instruction | None:
-    if word & 3 == 3:
-        return decode(word, pc)
-    full = expand(word & 0xFFFF)
-    return None if full is None else decode(full, pc)
 
 
 def _store_decoded(machine: EmulatedMachine, slot: int, instruction: Instruction, length: int) -> None:

@@ -12,7 +12,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.cores.riscv.compressed import expand
 from analysis.cores.riscv.decode import decode
 from analysis.cores.riscv.elf import Program
 from analysis.cores.riscv.trace import FIRST_FLOAT_REGISTER, NEVER_EXECUTED, NO_REGISTER, OpClass, Trace
@@ -35,13 +34,11 @@ def _register(number: int) -> int:
 @lru_cache(maxsize=1 << 16)
 def _decoded(halves: int) -> tuple[tuple, int] | None:
     """Fields of the code row of an encoding, and how far behind the instruction its target lies; None when it is no instruction."""
-    wide = halves & 3 == 3
-    full = halves if wide else expand(halves)
-    instruction = None if full is None else decode(full, 0)
+    instruction = decode(halves, 0)
     if instruction is None:
         return None
     source = tuple(_register(register) for register in (instruction.rs1, instruction.rs2, instruction.rs3))
-    row = (source, _register(instruction.rd), int(instruction.opclass), instruction.size, 4 if wide else 2)
+    row = (source, _register(instruction.rd), int(instruction.opclass), instruction.size, 4 if halves & 3 == 3 else 2)
     return row, instruction.immediate if instruction.opclass in DIRECT else NO_TARGET
 
 
