@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -61,10 +63,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment / "bin" / "howfast"
 
 
-def _run(command: Path, *arguments: str, cwd: Path, without: str = "") -> subprocess.CompletedProcess[str]:
-    """`without`: a folder whose `sitecustomize` hides packages."""
-    outside = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "ANALYSIS_DATASETS", "NUMBA_CACHE_DIR")}
-    return subprocess.run([command, *arguments], cwd=cwd, env=outside | {"PYTHONPATH": without}, capture_output=True, text=True)
+def _outside(without: str = "") -> dict[str, str]:
+    """An environment that leads nowhere into the checkout; `without`: a folder whose `sitecustomize` hides packages."""
+    ours = ("PYTHONPATH", "ANALYSIS_DATASETS", "NUMBA_CACHE_DIR")
+    return {key: value for key, value in os.environ.items() if key not in ours} | {"PYTHONPATH": without}
+
+
+def _run(command: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([command, *arguments], cwd=cwd, env=_outside(), capture_output=True, text=True)
 
 
 EXTRAS = {"scipy", "sklearn", "jax", "jaxlib", "matplotlib", "networkx", "dask", "optax", "onnx", "cryptography"}
@@ -81,29 +87,74 @@ sys.meta_path.insert(0, Absent())
 """
 
 
+SERVER = """
+import json, os, sys
+import numba, numpy, pandas, pydantic, typer  # what most commands take longest to import
+from analysis.__main__ import console
+for line in sys.stdin:
+    folder, arguments = json.loads(line)
+    pid = os.fork()
+    if not pid:
+        os.chdir(folder)
+        for number, name in ((1, "said.out"), (2, "said.err")):
+            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        sys.argv = ["howfast", *arguments]
+        try:
+            console()
+        except SystemExit as stop:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(stop.code or 0)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+"""Runs commands one after another, each in a process forked when the imports are done."""
+
+Ask = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def ask(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """Answers of the installed command in a folder, by default without `EXTRAS`."""
+    folder = tmp_path_factory.mktemp("bare")
+    (folder / "sitecustomize.py").write_text(ABSENT.format(names=EXTRAS))
+    start = [installed.parent / "python", "-P", "-c", SERVER]
+    servers = [
+        subprocess.Popen(start, cwd=folder, env=_outside(without), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for without in ("", str(folder))
+    ]
+
+    def answered(cwd: Path, *arguments: str, whole: bool = False) -> subprocess.CompletedProcess[str]:
+        server = servers[not whole]
+        assert server.stdin is not None and server.stdout is not None
+        print(json.dumps([str(cwd), arguments]), file=server.stdin, flush=True)
+        status = int(server.stdout.readline())
+        return subprocess.CompletedProcess(arguments, status, *[(cwd / name).read_text() for name in ("said.out", "said.err")])
+
+    yield answered
+    for server in servers:
+        server.communicate()
+
+
 def test_every_command_of_the_wheel_has_an_example() -> None:
     without = {"data", "measure"}  # the one fetches, the other times this machine: neither has an input
     assert {name for name, _ in LINES} == set(command_names("models", "evaluation")) - without
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in LINES}))
-def test_examples_outside_the_checkout(installed: Path, tmp_path: Path, name: str) -> None:
+def test_examples_outside_the_checkout(ask: Ask, tmp_path: Path, name: str) -> None:
     """Without scipy, scikit-learn, JAX and matplotlib every example answers; those that need one name the extra that brings it."""
-    done = _run(installed, name, "--example", str(tmp_path), cwd=tmp_path)
+    done = ask(tmp_path, name, "--example", str(tmp_path))
     assert done.returncode == 0, done.stderr
     lines = [line for owner, line in LINES if owner == name]
     assert all(line in done.stdout for line in lines)
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    (bare / "sitecustomize.py").write_text(ABSENT.format(names=EXTRAS))
     for line in lines:
         program, *arguments = shlex.split(line)
         extra = next((extra for words, extra in NEED_AN_EXTRA.items() if line.startswith(f"howfast {words} ")), "")
         if extra:
-            done = _run(installed, *arguments, cwd=tmp_path, without=str(bare))
+            done = ask(tmp_path, *arguments)
             assert done.returncode == 2 and f"pip install 'howfast[{extra}]' brings it" in done.stderr, line
-        whole = extra or name == "hlo"  # which reads programs in a process that imports JAX's parser whatever stands on the path
-        done = _run(installed, *arguments, cwd=tmp_path, without="" if whole else str(bare))
+        # `hlo` reads programs in a process that imports JAX's parser whatever stands on the path
+        done = ask(tmp_path, *arguments, whole=bool(extra) or name == "hlo")
         assert program == "howfast" and done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         outputs = [arguments[place + 1] for place, word in enumerate(arguments) if word == "--out"]
         assert all((tmp_path / out).exists() for out in outputs), line
