@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -72,6 +73,22 @@ def built_book() -> Path:
     done = run_analysis("book")
     assert done.returncode == 0, done.stdout + done.stderr
     return ROOT / "_build" / "html"
+
+
+@pytest.fixture
+def programs_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are read in this process, and no process is started for each: for tests of what a program computes."""
+    from analysis.errors import InputError
+    from analysis.workloads.hlo import child, reader
+    from analysis.workloads.onnx import graph
+
+    def record(path: Path, entry: str | None, part: int, seconds: int, memory_bytes: int, sizes: dict[str, int]) -> dict[str, Any]:
+        found = graph.read(str(path), sizes) if reader.is_onnx(path) else child.read(path.read_bytes(), entry, part)
+        if "error" in found:
+            raise InputError(found["error"], path=path, line=found["line"] or None)
+        return dict(json.loads(json.dumps(found)))
+
+    monkeypatch.setattr(reader, "_record", record)
 
 
 @pytest.fixture(scope="module")

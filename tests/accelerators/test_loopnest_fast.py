@@ -25,7 +25,7 @@ def fast(problem: Problem, architecture: Architecture, mapping: Mapping):
     return energy[0], cycles[0], counts[0]
 
 
-@settings(max_examples=500, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(case=cases(points=4000))
 def test_compiled_equals_reference(case: tuple[Problem, Architecture, Mapping]) -> None:
     problem, architecture, mapping = case
@@ -40,7 +40,7 @@ def test_compiled_equals_reference(case: tuple[Problem, Architecture, Mapping]) 
     assert energy == pytest.approx(expected.energy_j, rel=1e-12)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(case=cases(points=4000), leak=st.floats(1e-15, 1e-11), gated=st.booleans())
 def test_compiled_leakage_equals_reference(case: tuple[Problem, Architecture, Mapping], leak: float, gated: bool) -> None:
     """Leakage comes on top, and is by hand: joules a cycle times cycles times the instances in use (of the gate, all that belong to it)."""
@@ -57,7 +57,7 @@ def test_compiled_leakage_equals_reference(case: tuple[Problem, Architecture, Ma
     assert (energy, cycles) == (pytest.approx(wet.energy_j, rel=1e-12), wet.cycles)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(case=cases())
 def test_layouts_stand_for_their_mapping(case: tuple[Problem, Architecture, Mapping]) -> None:
     problem, architecture, mapping = case

@@ -19,6 +19,8 @@ from analysis.tables import read_csv
 from analysis.workloads.graph import Matmul, Module, Operator, OperatorWork, Scope, Tensor
 from analysis.workloads.hlo.reader import read
 
+pytestmark = pytest.mark.usefixtures("programs_read_here")
+
 SCAN = """func.func @main(%a: tensor<{n}xf32>) -> tensor<{n}xf32> {{
   %z = stablehlo.constant dense<0.0> : tensor<f32>
   %0 = "stablehlo.reduce_window"(%a, %z) <{{padding = dense<[[{low}, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: {window}>,

@@ -10,6 +10,8 @@ import pytest
 
 from tests.composition.two_ways import KINDS, differences
 
+pytestmark = pytest.mark.usefixtures("programs_read_here")
+
 DRAWN = {"serving": 5, "training": 10, "product": 12, "collective": 5, "batch": 5, "array": 4, "network": 6}
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -75,7 +76,13 @@ def test_a_tool_that_cannot_be_installed_is_a_failure_on_record(tmp_path: Path) 
     assert not tables["steps"]["message"].str.contains(str(tmp_path)).any()
 
 
-def test_a_tool_without_a_package_is_cloned_built_and_asked(tmp_path: Path) -> None:
+def test_a_tool_without_a_package_is_cloned_built_and_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an environment without pip, which nothing here needs and which takes seconds to put there."""
+
+    def without_pip(command: list[str], *about: Any) -> Step:
+        return run([*command, *(["--without-pip"] if "venv" in command else [])], *about)
+
+    monkeypatch.setattr(running, "run", without_pip)
     source = tmp_path / "source"
     subprocess.run(["git", "init", "-q", str(source)], check=True)
     (source / "answer.txt").write_text("3", encoding="utf-8")

@@ -51,7 +51,7 @@ ODD = {
 
 
 @given(st.integers(0, 400), st.lists(st.sampled_from([(name, text) for name, texts in ODD.items() for text in texts]), max_size=3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_a_column_at_a_time_is_a_row_at_a_time(place: int, changes: list[tuple[str, str]]) -> None:
     """What is read by columns is what the row says; what is not is refused, has a reason, or is spelt in another way."""
     frame = recorded(401, 2).iloc[[place]].rename(columns={"bandwidth_GBps": "bandwidth_gib_per_s"}).assign(**dict(changes))

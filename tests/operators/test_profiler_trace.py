@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import run_analysis
+from conftest import run_here
 
 from analysis import face
 from analysis.__main__ import main
@@ -100,7 +100,7 @@ def test_a_packed_trace_names_its_gpu(tmp_path: Path) -> None:
     (tmp_path / "t.json.gz").write_bytes(gzip.compress((EXAMPLES / "kernels" / "profile.json").read_bytes()))
     trace = read(tmp_path / "t.json.gz")
     assert device_of(trace, "t") == GPU
-    done = run_analysis("kernels", "profile", str(tmp_path / "t.json.gz"), "--plot", str(tmp_path / "p.png"), "--json")
+    done = run_here("kernels", "profile", str(tmp_path / "t.json.gz"), "--plot", str(tmp_path / "p.png"), "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)[0]["operator"] == "aten::mm" and (tmp_path / "p.png").stat().st_size > 5000
 
@@ -120,7 +120,7 @@ def test_what_is_no_trace_is_refused(content: str, message: str, tmp_path: Path)
     with pytest.raises(InputError, match=message):
         trace = read(tmp_path / "t.json")
         kernels(trace, device_of(trace, tmp_path / "t.json"), tmp_path / "t.json")
-    done = run_analysis("kernels", "profile", str(tmp_path / "t.json"))
+    done = run_here("kernels", "profile", str(tmp_path / "t.json"))
     assert done.returncode == 2 and done.stderr.count("\n") == 1
 
 

@@ -23,6 +23,8 @@ from analysis.predict.program.predict import predict
 from analysis.workloads.graph import Attention, Module
 from analysis.workloads.hlo.reader import read
 
+pytestmark = pytest.mark.usefixtures("programs_read_here")
+
 HERE = Path(__file__).parent / "onnx"
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 SIZES = {"batch": 1, "sequence": 128}
