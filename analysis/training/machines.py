@@ -40,26 +40,10 @@ def of_system(system: System) -> Machine:
     return Machine(system.device, system.devices_per_node, system.network.bandwidth_bytes_per_s, system.host)
 
 
-SYSTEMS = {
-    "a100": "DGX-A100",
-    "a100_40gb": "DGX-A100-40GB",
-    "h100": "HGX-H100",
-    "h200": "HGX-H200",
-    "b200": "HGX-B200",
-    "b300": "HGX-B300",
-    "gb200": "GB200-NVL72",
-    "gb300": "GB300-NVL72",
-    "gh200": "GH200-quad",
-    "v100": "DGX-V100",
-    "v100_sxm3": "DGX-2",
-}
-"""Names that tables use, and the system of `data/hardware/systems.yaml` that each means."""
-
-
 @cache
-def machines() -> dict[str, Machine]:
-    """The machines by the names of `SYSTEMS`."""
-    return {name: of_system(systems.load(system)) for name, system in SYSTEMS.items()}
+def usual(device: str) -> Machine | None:
+    """The machine of the first system of `data/hardware/systems.yaml` that has a GPU; None where there is none."""
+    return next((of_system(system) for system in systems.all_systems().values() if system.device == device and system.network), None)
 
 
 LARGEST_POD = 9216
@@ -76,26 +60,16 @@ inter_node_bandwidth: github.com/VIA-Research/vTrain, config/validation)."""
 def machine_of(text: str) -> Machine:
     """The machine that a cell names: DGX-GB200, h100_80gb, A100-SXM4-80GB, or a system of `data/hardware/systems.yaml`."""
     if own.is_path(text) and (mine := own.system(devices.load(text).name)) is not None and mine.load_device().kind != "tpu":
-        usual = next((machine for machine in machines().values() if machine.device == own.measured_as(mine.device)), None)
-        network = mine.network.bandwidth_bytes_per_s if mine.network else usual.network_bytes_per_s if usual else 25e9
-        return Machine(mine.device, mine.devices_per_node, network, usual.host if usual else mine.host)
-    plain = text.lower().replace(" ", "_").replace("-", "_")
-    for prefix in ("dgx_", "hgx_", "nvidia_", "8x_", "8x"):
-        plain = plain.removeprefix(prefix)
-    base = plain
-    for suffix in ("_gpu", "_nvl72", "_sxm", "_80gb", "_sxm5", "_sxm4"):
-        base = base.removesuffix(suffix)
-    if base in machines():
-        return machines()[base]
-    if plain in machines():
-        return machines()[plain]
+        like = usual(own.measured_as(mine.device))
+        network = mine.network.bandwidth_bytes_per_s if mine.network else like.network_bytes_per_s if like else 25e9
+        return Machine(mine.device, mine.devices_per_node, network, like.host if like else mine.host)
     system = systems.all_systems().get(text)
-    device = devices.load(system.device if system else text)
+    device = devices.load(system.device) if system else devices.known(text) or _without_its_board(text) or devices.load(text)
     if device.kind == "tpu":  # a compiled program launches whole steps
         pods = [each for each in systems.all_systems().values() if each.device == device.name]
         pod = system or max(pods, key=lambda each: each.device_count, default=systems.of_device(device))
         return Machine(device.name, pod.device_count if pods else LARGEST_POD, pod.levels[-1].bandwidth_bytes_per_s, host=0.0)
-    machine = next((machine for machine in machines().values() if machine.device == device.name), None)
+    machine = usual(device.name)
     if machine is None:
         if device.vendor == "AMD" and "bf16" in device.peak:
             machine = Machine(device.name, 8, 50e9)
@@ -106,6 +80,18 @@ def machine_of(text: str) -> Machine:
     if system:
         machine = replace(machine, domain=system.levels[0].size, network_bytes_per_s=system.levels[-1].bandwidth_bytes_per_s)
     return machine
+
+
+def _without_its_board(text: str) -> devices.Device | None:
+    """The device with a system of its own whose machine or board a text names: DGX-H100, 8xH100, h100_80gb, h100_gpu."""
+    plain = text.lower().replace(" ", "_").replace("-", "_")
+    for prefix in ("dgx_", "hgx_", "nvidia_", "8x_", "8x"):
+        plain = plain.removeprefix(prefix)
+    base = plain
+    for suffix in ("_gpu", "_nvl72", "_sxm", "_80gb", "_sxm5", "_sxm4"):
+        base = base.removesuffix(suffix)
+    device = devices.known(base) or devices.known(plain)
+    return device if device and usual(device.name) else None
 
 
 LINKS = {"nvlink": "NVLink", "pcie": "PCIe", "infinity_fabric": "Infinity Fabric"}
