@@ -173,7 +173,7 @@ def answered(cases: Sequence[Case], site: Site | None = None) -> pd.DataFrame:
     last = np.full(len(of), "", dtype=object)
     for row in np.flatnonzero(logged.total != held.total):
         whole = f"{held.total[row] / GIB:.1f} GiB"
-        last[row] = f"memory is the last stage's, as {of.program[row]}'s log has it; the fullest GPU needs {whole}"
+        last[row] = f"memory is the {of.defaults.log[row]} stage's, as {of.program[row]}'s log has it; the fullest GPU needs {whole}"
     told = Shared.of(last.tolist())
     codes, first = alike(of.assumed, at, doubts, more, told)
     notes = [

@@ -19,11 +19,15 @@ Floats = NDArray[np.float64]
 GIB = float(2**30)
 RESERVE_BYTES = 0.7e9
 """Communication buffers, work spaces of products and what the allocator keeps besides (bytes)."""
-SURE, ELSE = ((0.9, 0.75), (1.1, 1.25)), ((0.8, 0.4), (1.2, 2.5))
-"""Lower and upper end of states over what is counted, and of all else, whose blocks the allocator cuts and keeps (1): of `COUNTED`, of
-whose measured peaks 0.87 lie inside, and of the rest, of whose 14 peaks 10 do."""
-COUNTED = ("nanotron", "fsdp", "fsdp_compiled", "megatron_2021", "megatron", "nemo", "maxtext", "llm_foundry")
-"""Programs with many measured peaks (nanotron's and PyTorch's), or whose counts are documented."""
+AHEAD = 24
+"""Passes over a block by which an eager program's host is ahead of the GPU at most: a stream queues 1,024 launches, a pass has about 43."""
+HOST_S, RATE = 0.0015, 0.36
+"""Host work of such a pass (s; host_eager_s as fitted on steps), and share of the peak that its kernels reach (1): assumed."""
+ENDS = np.array([((0.8, 0.4, 0.0), (1.2, 2.5, 2.0)), ((0.9, 0.75, 0.0), (1.1, 1.25, 2.0)), ((0.9, 0.9, 0.0), (1.15, 1.2, 2.0))])
+"""Lower and upper end over what is counted (1) of states, of all but what is held, whose blocks the allocator cuts and keeps, and of that:
+0.88 of nanotron's peaks lie inside the last, 0.79 of PyTorch's inside the second, 10 of 14 of all others inside the first."""
+SURE = dict.fromkeys(("fsdp", "fsdp_compiled", "megatron_2021", "megatron", "nemo", "maxtext", "llm_foundry"), 1) | {"nanotron": 2}
+"""Row of `ENDS` of each program with measured peaks or documented counts; 0 for all others."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,9 @@ class Memory:
     state: Any
     activations: Any
     working: Any
-    error: Any = SURE
+    held: Any = 0.0
+    """Of the working space, what collectives used and the GPU is not yet done with: none where the host waits, twice as much at most."""
+    sure: Any = 1
 
     @property
     def total(self) -> Any:
@@ -43,7 +49,8 @@ class Memory:
     @property
     def ends(self) -> tuple[Any, Any]:
         """The estimate's lower and upper end (bytes); states are surer than the rest, for the plan says them."""
-        lower, upper = (state * self.state + rest * (self.total - self.state) for state, rest in self.error)
+        sizes = np.stack(np.broadcast_arrays(self.state, self.total - self.state - self.held, self.held), axis=-1)
+        lower, upper = np.moveaxis((ENDS[self.sure] * sizes[..., None, :]).sum(axis=-1), -1, 0)
         return lower, upper
 
 
@@ -75,17 +82,17 @@ def _block_bytes(of: Cases) -> tuple[Floats, Floats]:
     shape, t, program = of.shape, of.tensor, of.defaults
     tokens = of.micro_batch * of.sequence / of.context
     h = shape.hidden
-    old, eager, gated, copies = of.written_out, program.kernels == "eager", shape.gated, program.split_copies * 1.0
+    old, eager, gated = of.written_out, program.kernels == "eager", shape.gated
     # selective recomputation came with sequence parallelism (Korthikanti et al. 2022: "present work" has both)
     selective = of.recompute == "selective"
     split = np.where(program.sequence_parallel | selective, t, 1)
     low = np.where(of.precision == "bf16", 2.0, 1.4)  # inputs of products kept in 8 bits
     blocks = np.maximum(1, np.where(shape.linear_layers > 0, shape.blocks, shape.attention_layers))
-    attention = (shape.heads + shape.kv_heads) * shape.head_size * (2 * 2 + 2 * copies) * tokens / t * shape.attention_layers / blocks
+    attention = (shape.heads + shape.kv_heads) * shape.head_size * 4 * tokens / t * shape.attention_layers / blocks
     frozen = ~of.trained
     norm = 8 + np.where(old, 2, 0) - np.where(frozen, 2, 0) + np.where(program.fused_norms, 0, 8)
     norms = tokens * h / split * norm * np.maximum(1.0, (shape.attention_layers + shape.linear_layers) / blocks)
-    widths = np.where(gated, 3.0 * low + np.where(eager, 2.0, 0.0) + 2.0 * copies, 2.0 * low) - low * frozen
+    widths = np.where(gated, 3.0 * low + np.where(eager, 2.0, 0.0), 2.0 * low) - low * frozen
     ffn = widths * tokens * shape.dense_width / t * shape.dense_layers / blocks
     e = shape.experts
     routed = tokens / t * e.per_token
@@ -111,7 +118,7 @@ def memory(runs: Case | Sequence[Case], whose: Any = "fullest") -> Memory:
 
     Args:
         runs: one, or many: then each part is an array.
-        whose: the fullest stage's, or the last one's: fullest or last, of all runs or of each (a column).
+        whose: the fullest stage's, the first one's or the last one's: fullest, first or last, of all runs or of each (a column).
 
     Source: Rajbhandari et al. 2020 (state), Korthikanti et al. 2022, section 4 (activations), Narayanan et al. 2021 (in flight), PyTorch's
     torch/distributed/pipelining/stage.py, backward_maybe_with_nosync (sharded stages reduce no gradient before the last microbatch).
@@ -120,13 +127,19 @@ def memory(runs: Case | Sequence[Case], whose: Any = "fullest") -> Memory:
     kept, working = _block_bytes(of)
     shape, p, v, m = of.shape, of.pipeline, of.virtual, of.microbatches
     own = np.where(shape.linear_layers > 0, shape.blocks, shape.attention_layers)
-    held, head_stage = stages(of)
+    dealt, head_stage = stages(of)
     tokens = of.micro_batch * of.sequence / of.context
     ends = shape.hidden * of.padded_vocabulary / of.tensor
+    # memory that a collective used is not used again before the GPU is done: a whole tensor for each pass that the host is ahead
+    # (docs.pytorch.org, Tensor.record_stream)
+    peak = of.device.each(lambda one: one.peak_flop_per_s("bf16" if "bf16" in one.peak else "fp16"))
+    pass_s = 2 * shape.body_parameters / shape.blocks * tokens / of.tensor / (RATE * peak)
+    lead = np.minimum(AHEAD, 3 * m * shape.blocks / p * np.clip(1 - HOST_S / pass_s, 0.0, 1.0))
+    held = 2 * tokens * shape.hidden * lead * ((of.tensor > 1) & (of.defaults.kernels == "eager"))
     best = np.full(len(of), -np.inf)
     found: Any = np.zeros((3, len(of)))
     for stage in range(int(p.max(initial=0))):
-        blocks = held.each(partial(_counted, stage))
+        blocks = dealt.each(partial(_counted, stage))
         rows = blocks >= 0
         if not rows.any():
             continue
@@ -142,17 +155,15 @@ def memory(runs: Case | Sequence[Case], whose: Any = "fullest") -> Memory:
         whole = np.where(p == 1, 4 / np.maximum(blocks, 1.0), 2.0 + of.defaults.reduced_bytes * of.trained)
         gathered = 2 * tokens * shape.hidden * (of.tensor > 1)
         gathered = gathered + np.where(of.zero == 3, whole * (dense + routed) + 4 * ends * head, 0.0)
-        sizes = _state(of, dense, routed), kept * own * part * flight, np.where(blocks > 0, working, 0.0) + loss + gathered
+        sizes = _state(of, dense, routed), kept * own * part * flight, np.where(blocks > 0, working, 0.0) + loss + gathered + held
         total = sizes[0] + sizes[1] + sizes[2] + RESERVE_BYTES
-        more = rows & ((total > best) | (whose == "last"))
+        more = rows & np.where(whose == "first", stage == 0, (total > best) | (whose == "last"))
         best = np.where(more, total, best)
         found = np.where(more, np.stack(np.broadcast_arrays(*sizes)), found)
-    sure = of.program.isin(*COUNTED)
-    error: Any = tuple(tuple(np.where(sure, *pair) for pair in zip(*ends, strict=True)) for ends in zip(SURE, ELSE, strict=True))
+    sure = of.program.each(lambda name: float(SURE.get(name, 0))).astype(int)
     if isinstance(runs, Case):
-        found, error = found[:, 0].tolist(), SURE if sure[0] else ELSE
-    state, activations, spare = found
-    return Memory(state, activations, spare, error)
+        return Memory(*(float(part[0]) for part in (*found, held)), int(sure[0]))
+    return Memory(*found, held, sure)
 
 
 def _counted(stage: int, dealt: tuple[float, ...]) -> float:

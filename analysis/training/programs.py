@@ -37,9 +37,8 @@ class Program:
         loss_bytes: traffic of a logit in output layer and loss;
             logit_bytes: its memory at the peak.
         step_bytes: of a weight in copies and temporaries of the optimizer's step, sharded as its states are.
-        split_copies: whether queries and gates, made by one product, are cut apart and copied.
         gated: whether all its models have gated feed-forward layers.
-        log: whose memory its log has: the fullest GPU's, or the last stage's.
+        log: whose memory its log has: the fullest GPU's, or that of the first or last stage.
     """
 
     words: str
@@ -62,9 +61,8 @@ class Program:
     loss_bytes: float = 26.0
     logit_bytes: float = 10.0
     step_bytes: float = 0.0
-    split_copies: bool = False
     gated: bool = False
-    log: Literal["fullest", "last"] = "fullest"
+    log: Literal["fullest", "first", "last"] = "fullest"
 
 
 class ProgramFile(Strict):
