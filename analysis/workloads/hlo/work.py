@@ -8,29 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.workloads.graph import Convolution, Matmul, Tensor
+from analysis.workloads.hlo import cost, types
 from analysis.workloads.hlo.bindings import Unread, ir
-from analysis.workloads.hlo.cost import (
-    COLLECTIVE,
-    Cost,
-    Region,
-    broadcast_bytes,
-    convolution_flops,
-    matmul_flops,
-    moved,
-    reduce_window_count,
-    simple_cost,
-    valid_positions,
-)
-from analysis.workloads.hlo.types import (
-    convolution_dimensions,
-    device_groups,
-    dot_dimensions,
-    groups_of_axes,
-    integers,
-    mesh_sizes,
-    pairs,
-    table,
-)
+from analysis.workloads.hlo.cost import Cost, Region
 
 _FREE_CALLS = re.compile(
     r"Sharding|SPMDFullToShardShape|SPMDShardToFullShape|annotate_device_placement|(local_)?xla\.sdy\..*|sdy\..*|LayoutConstraint"
@@ -81,29 +61,20 @@ def convolution_of(inputs: list[Tensor], output: Tensor, attributes: Any) -> Con
     image, kernel = inputs[0], inputs[1]
     if len(inputs) > 2 or image.is_dynamic or kernel.is_dynamic or output.is_dynamic:
         raise ValueError("padding or shapes that are not known before the run")
-    roles_in, roles_kernel, roles_out = convolution_dimensions(attributes["dimension_numbers"])
+    roles_in, roles_kernel, roles_out = types.convolution_dimensions(attributes["dimension_numbers"])
     spatial = sorted((role for role in roles_in if role.isdigit()), key=int)
 
     def sizes(tensor: Tensor, roles: list[str]) -> tuple[int, ...]:
         return tuple(int(tensor.shape[roles.index(role)] or 0) for role in spatial)
 
     def attribute(name: str) -> tuple[int, ...]:
-        return tuple(integers(attributes.get(name), [1] * len(spatial)))
+        return tuple(types.integers(attributes.get(name), [1] * len(spatial)))
 
     size, taps, places = sizes(image, roles_in), sizes(kernel, roles_kernel), sizes(output, roles_out)
     stride, dilation, holes = attribute("window_strides"), attribute("rhs_dilation"), attribute("lhs_dilation")
-    padding = tuple(pairs(attributes.get("padding"), len(spatial)))
-    positions = 1
-    for dimension in range(len(spatial)):
-        positions *= valid_positions(
-            size[dimension],
-            taps[dimension],
-            places[dimension],
-            stride[dimension],
-            padding[dimension][0],
-            dilation[dimension],
-            holes[dimension],
-        )
+    padding = tuple(types.pairs(attributes.get("padding"), len(spatial)))
+    low = [before for before, _ in padding]
+    spans = zip(size, taps, places, stride, low, dilation, holes, strict=True)
     return Convolution(
         batch=int(image.shape[roles_in.index("b")] or 0),
         in_features=int(image.shape[roles_in.index("f")] or 0),
@@ -114,9 +85,9 @@ def convolution_of(inputs: list[Tensor], output: Tensor, attributes: Any) -> Con
         stride=stride,
         dilation=dilation,
         padding=padding,
-        feature_groups=integers(attributes["feature_group_count"])[0],
-        batch_groups=integers(attributes["batch_group_count"])[0],
-        positions=positions,
+        feature_groups=types.integers(attributes["feature_group_count"])[0],
+        batch_groups=types.integers(attributes["batch_group_count"])[0],
+        positions=math.prod(cost.valid_positions(*span) for span in spans),
     )
 
 
@@ -124,16 +95,16 @@ def cost_of(
     attributes: Any, name: str, inputs: list[Tensor], outputs: list[Tensor], applied: tuple[Region, ...], record: dict[str, Any], mesh: Mesh
 ) -> Cost | None:
     """Cost of an operator, and what else its record says: matrix product, convolution, exchange, callee."""
-    everything = moved(inputs, outputs)
+    everything = cost.moved(inputs, outputs)
     if name in ("dot_general", "dot"):
-        dimensions = dot_dimensions(attributes["dot_dimension_numbers"]) if name == "dot_general" else None
+        dimensions = types.dot_dimensions(attributes["dot_dimension_numbers"]) if name == "dot_general" else None
         matmul = matmul_of(inputs[0], inputs[1], dimensions)
         record["matmul"] = [matmul.batch, matmul.m, matmul.n, matmul.k]
-        return Cost("matmul", matmul_flops(matmul), everything)
+        return Cost("matmul", cost.matmul_flops(matmul), everything)
     if name in ("convolution", "dynamic_conv"):
         convolution = convolution_of(inputs, outputs[0], attributes)
         record["convolution"] = {each: getattr(convolution, each) for each in Convolution.__dataclass_fields__}
-        return Cost("convolution", convolution_flops(convolution), everything)
+        return Cost("convolution", cost.convolution_flops(convolution), everything)
     if name == "transpose":  # XLA lets the layout of the result say it
         return Cost("data movement")
     if name == "constant":  # of equal elements: imported as a broadcast of one
@@ -141,39 +112,39 @@ def cost_of(
         equal = isinstance(value, (ir.DenseElementsAttr, Unread)) and value.is_splat and outputs[0].elements > 1
         return Cost("constant", 0, outputs[0].bytes + outputs[0].bytes // max(1, outputs[0].elements) if equal else 0)
     if name == "broadcast_in_dim":
-        return Cost("data movement", 0, broadcast_bytes(inputs[0], outputs[0], integers(attributes["broadcast_dimensions"])))
+        return Cost("data movement", 0, cost.broadcast_bytes(inputs[0], outputs[0], types.integers(attributes["broadcast_dimensions"])))
     if name == "reduce_window":
-        window = integers(attributes["window_dimensions"])
-        padding = pairs(attributes.get("padding"), len(window))
-        runs = reduce_window_count(window, padding, outputs[0], len(outputs))
+        window = types.integers(attributes["window_dimensions"])
+        padding = types.pairs(attributes.get("padding"), len(window))
+        runs = cost.reduce_window_count(window, padding, outputs[0], len(outputs))
         return Cost("reduction", applied[0].flops * runs, everything, applied[0].transcendentals * runs)
     if name == "select_and_scatter":
-        taps = math.prod(integers(attributes["window_dimensions"]))
+        taps = math.prod(types.integers(attributes["window_dimensions"]))
         source = inputs[1].elements
         flops = applied[0].flops * source * (taps - 1) + applied[1].flops * source
         return Cost("reduction", flops, everything, applied[0].transcendentals * source * (taps - 1) + applied[1].transcendentals * source)
     if name == "fft":
-        factors = math.prod(max(0, length.bit_length() - 1) for length in integers(attributes["fft_length"]))
+        factors = math.prod(max(0, length.bit_length() - 1) for length in types.integers(attributes["fft_length"]))
         return Cost("fft", 8 * factors * inputs[0].elements, everything)
     if name == "custom_call":
         record["called"] = ir.StringAttr(attributes["call_target_name"]).value
         return Cost("control") if _FREE_CALLS.fullmatch(record["called"]) else None
-    if name in COLLECTIVE:
+    if name in cost.COLLECTIVE:
         groups = groups_of(attributes, name, mesh)
-        record["collective"] = [COLLECTIVE[name], sum(each.bytes for each in inputs), sum(each.bytes for each in outputs), groups]
-    return simple_cost(name, inputs, outputs, applied)
+        record["collective"] = [cost.COLLECTIVE[name], sum(each.bytes for each in inputs), sum(each.bytes for each in outputs), groups]
+    return cost.simple_cost(name, inputs, outputs, applied)
 
 
 def groups_of(attributes: Any, name: str, mesh: Mesh) -> list[list[int]]:
     """Devices that exchange among themselves (pairs of source and target for a permutation)."""
     if name == "collective_permute":
-        rows = table(attributes["source_target_pairs"])
+        rows = types.table(attributes["source_target_pairs"])
     elif "replica_groups" in attributes:
         attribute = attributes["replica_groups"]
         text = str(attribute)
         if "mesh_axes" in text:
             return _mesh_groups(text, mesh.meshes)
-        rows = table(attribute)
+        rows = types.table(attribute)
     else:
         rows = []
     channel = "channel_handle" in attributes and int((re.findall(r"handle = (\d+)", str(attributes["channel_handle"])) or [0])[0]) > 0
@@ -187,7 +158,7 @@ def groups_of(attributes: Any, name: str, mesh: Mesh) -> list[list[int]]:
         mode = "replica and partition" if channel else "replica"
     if name == "collective_permute" and not rows:
         return []
-    return device_groups(rows, mode, mesh.replicas, mesh.partitions)
+    return types.device_groups(rows, mode, mesh.replicas, mesh.partitions)
 
 
 def _mesh_groups(text: str, meshes: dict[str, Any]) -> list[list[int]]:
@@ -197,11 +168,11 @@ def _mesh_groups(text: str, meshes: dict[str, Any]) -> list[list[int]]:
             raise ValueError(f"no mesh {symbol.group(1)}")
         axes, order = meshes[symbol.group(1)]
     else:
-        axes, order = mesh_sizes(text.split("axes = [#")[0].split("mesh = ")[1])
+        axes, order = types.mesh_sizes(text.split("axes = [#")[0].split("mesh = ")[1])
     used = []
     listed = text.split("axes = [")[-1]
     for name, pre, size in re.findall(r'"?name = "?([\w.$-]+)"?(?:, sub_axis_info = \((\d+)\)(\d+))?>', listed) or [
         (name, "", "") for name in re.findall(r'"([^"]+)"', listed)
     ]:
         used.append((name, int(pre or 0), int(size or 0)))
-    return groups_of_axes(axes, order, used)
+    return types.groups_of_axes(axes, order, used)
