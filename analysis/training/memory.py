@@ -161,9 +161,8 @@ def memory(runs: Case | Sequence[Case], whose: Any = "fullest") -> Memory:
         best = np.where(more, total, best)
         found = np.where(more, np.stack(np.broadcast_arrays(*sizes)), found)
     sure = of.program.each(lambda name: float(SURE.get(name, 0))).astype(int)
-    if isinstance(runs, Case):
-        return Memory(*(float(part[0]) for part in (*found, held)), int(sure[0]))
-    return Memory(*found, held, sure)
+    state, activations, spare, held, sure = (part[0] if isinstance(runs, Case) else part for part in (*found, held, sure))
+    return Memory(state, activations, spare, held, sure)
 
 
 def _counted(stage: int, dealt: tuple[float, ...]) -> float:
