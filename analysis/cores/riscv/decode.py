@@ -60,7 +60,7 @@ class _Encoding:
         self.mask, self.match = int(re.sub("[01]", "1", bits).replace(".", "0"), 2), int(bits.replace(".", "0"), 2)
         self.reserved = not row["operation"]
         self.said = {name: _number(row[name]) for name in ("operation", "size", "extra")}
-        self.said["opclass"] = OpClass[row["class"] or "SYSTEM"]
+        self.opclass = OpClass[row["class"] or "SYSTEM"]
         self.said |= {name: int(row[name]) for name in _OPERANDS if row[name].isdigit()}
         self.registers = {name: (int(row[name][1:]), *_FILES[row[name][0]]) for name in _OPERANDS if row[name][:1].isalpha()}
         self.rounds, self.relative, self.signed = bool(row["rounding"]), "pc" in immediate, "s" in row["immediate"]
@@ -82,7 +82,7 @@ class _Encoding:
         value <<= self.shift
         if self.relative:
             value = (pc + value + (1 << 63)) % (1 << 64) - (1 << 63)
-        found = Instruction(**self.said, **operands, immediate=value, rounding=rounding)
+        found = Instruction(opclass=self.opclass, **self.said, **operands, immediate=value, rounding=rounding)
         if found.operation != op.CSR:
             return found
         field = word >> 15 & 31  # a register or an immediate: whether it is zero, and whether rd is, says what is not written or read

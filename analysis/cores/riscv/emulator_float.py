@@ -13,12 +13,10 @@ from analysis.cores.riscv.exact_float import (
     NOT_A_NUMBER,
     SIGNALLING,
     ZERO,
-    add,
     canonical_nan,
     divide,
     from_integer,
     fused,
-    multiply,
     square_root,
     to_integer,
     to_other_format,
@@ -34,22 +32,24 @@ _LOW_32 = 0xFFFFFFFF
 
 @inner(_nrt=False)
 def arithmetic(operation: Word, a: Word, b: Word, c: Word, extra: Word, rounding: Word, state: NDArray[np.int64]) -> Word:
-    """Add, subtract, multiply, divide, root and fused multiply-add on registers, exactly."""
+    """Add, subtract, multiply, divide, root and fused multiply-add on registers, exactly; a + b is a * 1 + b."""
     double = op.FADD_D <= operation <= op.FMA_D
-    sign = np.int64(_SIGN_64) if double else np.int64(_SIGN_32)
+    sign, one = (np.int64(_SIGN_64), np.int64(1023) << 52) if double else (np.int64(_SIGN_32), np.int64(127) << 23)
     if not double:
         a, b, c = unbox(a), unbox(b), unbox(c)
-    if operation == op.FADD_D or operation == op.FADD_S:
-        return add(a, b, double, rounding, state)
-    if operation == op.FSUB_D or operation == op.FSUB_S:
-        return add(a, b ^ sign, double, rounding, state)
-    if operation == op.FMUL_D or operation == op.FMUL_S:
-        return multiply(a, b, double, rounding, state)
     if operation == op.FDIV_D or operation == op.FDIV_S:
         return divide(a, b, double, rounding, state)
     if operation == op.FSQRT_D or operation == op.FSQRT_S:
         return square_root(a, double, rounding, state)
-    return fused(a ^ (sign if extra & 1 else 0), b, c ^ (sign if extra & 2 else 0), double, rounding, state)
+    if operation == op.FADD_D or operation == op.FADD_S:
+        b, c = one, b
+    elif operation == op.FSUB_D or operation == op.FSUB_S:
+        b, c = one, b ^ sign
+    elif operation == op.FMUL_D or operation == op.FMUL_S:
+        c = (a ^ b) & sign  # a zero of the product's sign, which changes no product
+    else:
+        a, c = a ^ (sign if extra & 1 else 0), c ^ (sign if extra & 2 else 0)
+    return fused(a, b, c, double, rounding, state)
 
 
 @inner(_nrt=False)

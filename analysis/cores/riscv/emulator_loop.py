@@ -15,18 +15,10 @@ from analysis.cores.riscv.emulator_float import arithmetic, control_register, ot
 from analysis.cores.riscv.exact_float import BOX
 from analysis.cores.riscv.machine_words import (
     Word,
-    float_add_32,
-    float_add_64,
-    float_divide_32,
-    float_divide_64,
-    float_fused_32,
-    float_fused_64,
-    float_multiply_32,
-    float_multiply_64,
-    float_root_32,
-    float_root_64,
-    float_subtract_32,
-    float_subtract_64,
+    bits_of_double,
+    bits_of_single,
+    double_of,
+    fused_multiply_add,
     load_i8,
     load_i16,
     load_i32,
@@ -38,6 +30,7 @@ from analysis.cores.riscv.machine_words import (
     multiply_high_signed_unsigned,
     multiply_high_unsigned,
     signed,
+    single_of,
     store_8,
     store_16,
     store_32,
@@ -135,9 +128,9 @@ def _atomic(extra: Word, old: Word, operand: Word) -> Word:
 
 
 @inner(_nrt=False)
-def _single(value: Word) -> Word:
-    """Single-precision bits of a register, or -1 when it is not NaN-boxed."""
-    return value & _LOW_32 if value >> 32 == -1 else signed(-1)
+def _is_boxed(value: Word) -> Word:
+    """Whether a register holds a number in single precision, NaN-boxed."""
+    return value >> 32 == -1
 
 
 @inner(_nrt=False)
@@ -306,18 +299,20 @@ def execute(
             result = signed(0)
             if quick and (rounding == 0 or rounding == 7):
                 if operation <= op.FMA_D:
+                    x, y = double_of(a), double_of(b)
                     if operation == op.FADD_D:
-                        result = float_add_64(a, b)
+                        result = bits_of_double(x + y)
                     elif operation == op.FSUB_D:
-                        result = float_subtract_64(a, b)
+                        result = bits_of_double(x - y)
                     elif operation == op.FMUL_D:
-                        result = float_multiply_64(a, b)
+                        result = bits_of_double(x * y)
                     elif operation == op.FMA_D:
-                        result = float_fused_64(a ^ (extra << 63), b, c ^ ((extra >> 1) << 63))
+                        x, z = double_of(a ^ (extra << 63)), double_of(c ^ ((extra >> 1) << 63))
+                        result = bits_of_double(fused_multiply_add(x, y, z))
                     elif operation == op.FDIV_D:
-                        result = float_divide_64(a, b)
+                        result = bits_of_double(x / y)
                     else:
-                        result = float_root_64(a)
+                        result = bits_of_double(np.sqrt(x))
                     exponent = (result >> 52) & _EXPONENT_64
                     # No NaN, overflow or underflow; a zero sum or root is exact, and so is a product with a zero (its sign apart).
                     done = (exponent > 1 and exponent < _EXPONENT_64) or (
@@ -330,20 +325,22 @@ def execute(
                         )
                     )
                 else:
-                    x, y, z = _single(a), _single(b), _single(c)
-                    if x >= 0 and (y >= 0 or operation == op.FSQRT_S) and (z >= 0 or operation != op.FMA_S):
+                    boxed = _is_boxed(a) and (_is_boxed(b) or operation == op.FSQRT_S)
+                    if boxed and (_is_boxed(c) or operation != op.FMA_S):
+                        u, v = single_of(a), single_of(b)
                         if operation == op.FADD_S:
-                            result = float_add_32(x, y)
+                            result = bits_of_single(u + v)
                         elif operation == op.FSUB_S:
-                            result = float_subtract_32(x, y)
+                            result = bits_of_single(u - v)
                         elif operation == op.FMUL_S:
-                            result = float_multiply_32(x, y)
+                            result = bits_of_single(u * v)
                         elif operation == op.FDIV_S:
-                            result = float_divide_32(x, y)
+                            result = bits_of_single(u / v)
                         elif operation == op.FSQRT_S:
-                            result = float_root_32(x)
+                            result = bits_of_single(np.sqrt(u))
                         else:
-                            result = float_fused_32(x ^ ((extra & 1) << 31), y, z ^ ((extra >> 1) << 31))
+                            u, w = single_of(a ^ ((extra & 1) << 31)), single_of(c ^ ((extra >> 1) << 31))
+                            result = bits_of_single(fused_multiply_add(u, v, w))
                         exponent = (result >> 23) & _EXPONENT_32
                         done = exponent > 1 and exponent < _EXPONENT_32
                         result |= BOX

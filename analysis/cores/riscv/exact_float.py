@@ -146,28 +146,6 @@ def unbox(bits: Word) -> Word:
 
 
 @inner(_nrt=False)
-def add(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Word:
-    """a + b on bits."""
-    sign_a, exponent_a, significand_a, kind_a = unpack(a, double)
-    sign_b, exponent_b, significand_b, kind_b = unpack(b, double)
-    if kind_a >= NOT_A_NUMBER or kind_b >= NOT_A_NUMBER:
-        return canonical_nan(double, kind_a == SIGNALLING or kind_b == SIGNALLING, state)
-    if kind_a == INFINITE or kind_b == INFINITE:
-        if kind_a == kind_b and sign_a != sign_b:
-            return canonical_nan(double, True, state)
-        return _infinity(sign_a if kind_a == INFINITE else sign_b, double)
-    if kind_a == ZERO and kind_b == ZERO:
-        return _zero(sign_a if sign_a == sign_b else np.int64(rounding == op.ROUND_DOWN), double)
-    if kind_a == ZERO:
-        return pack(sign_b, exponent_b, significand_b, double, rounding, state)
-    if kind_b == ZERO:
-        return pack(sign_a, exponent_a, significand_a, double, rounding, state)
-    return _add_wide(
-        sign_a, exponent_a, significand_a, np.int64(0), sign_b, exponent_b, significand_b, np.int64(0), double, rounding, state
-    )
-
-
-@inner(_nrt=False)
 def _add_wide(
     sign_a: Word,
     exponent_a: Word,
@@ -225,22 +203,6 @@ def _product(exponent_a: Word, significand_a: Word, exponent_b: Word, significan
     if high < 0:
         return exponent_a + exponent_b + 1, high, low
     return exponent_a + exponent_b, (high << 1) | _shift(low, 63), low << 1
-
-
-@inner(_nrt=False)
-def multiply(a: Word, b: Word, double: bool, rounding: Word, state: State) -> Word:
-    """a * b on bits."""
-    sign_a, exponent_a, significand_a, kind_a = unpack(a, double)
-    sign_b, exponent_b, significand_b, kind_b = unpack(b, double)
-    sign = sign_a ^ sign_b
-    if kind_a >= NOT_A_NUMBER or kind_b >= NOT_A_NUMBER:
-        return canonical_nan(double, kind_a == SIGNALLING or kind_b == SIGNALLING, state)
-    if kind_a == INFINITE or kind_b == INFINITE:
-        return canonical_nan(double, True, state) if kind_a == ZERO or kind_b == ZERO else _infinity(sign, double)
-    if kind_a == ZERO or kind_b == ZERO:
-        return _zero(sign, double)
-    exponent, high, low = _product(exponent_a, significand_a, exponent_b, significand_b)
-    return pack(sign, exponent, high | np.int64(low != 0), double, rounding, state)
 
 
 @inner(_nrt=False)

@@ -21,11 +21,7 @@ from analysis.compiled import inner
 Word = Any
 """A 64-bit integer of compiled code (numba int64); the checker sees plain ints and numpy ones in turn."""
 
-_I32, _I64, _I128 = ir.IntType(32), ir.IntType(64), ir.IntType(128)
-_INT_OF = {32: _I32, 64: _I64}
-_FLOAT_OF: dict[int, Any] = {32: ir.FloatType(), 64: ir.DoubleType()}
-
-
+_I64, _I128 = ir.IntType(64), ir.IntType(128)
 _WORDS = 1 << 64
 _MINIMUM = -(1 << 63)
 
@@ -130,63 +126,38 @@ leading_zeros: Any = _leading_zeros
 leading_zeros.instead = lambda value: 64 - unsigned.instead(value).bit_length()
 
 
-def _float_operation(bits: int, operands: int, emit: Callable[..., Any]) -> Any:
-    """An IEEE operation, rounded to nearest even, on operands given by their bits (the lower ones for single precision)."""
-
-    def to_float(builder: Any, value: Any) -> Any:
-        return builder.bitcast(value if bits == 64 else builder.trunc(value, _I32), _FLOAT_OF[bits])
+@intrinsic
+def _fused_multiply_add(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """a b + c of floating-point numbers of one size, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        result = builder.bitcast(emit(builder, *[to_float(builder, value) for value in arguments]), _INT_OF[bits])
-        return result if bits == 64 else builder.zext(result, _I64)
+        return builder.fma(*arguments)
 
-    if operands == 1:
-
-        @intrinsic
-        def unary(typing_context: Any, a: Any) -> Any:
-            return types.int64(types.int64), generate
-
-        return unary
-    if operands == 2:
-
-        @intrinsic
-        def binary(typing_context: Any, a: Any, b: Any) -> Any:
-            return types.int64(types.int64, types.int64), generate
-
-        return binary
-
-    @intrinsic
-    def ternary(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
-        return types.int64(types.int64, types.int64, types.int64), generate
-
-    return ternary
+    return a(a, b, c), generate
 
 
-def _square_root(builder: Any, value: Any) -> Any:
-    kind = value.type
-    return builder.call(builder.module.declare_intrinsic("llvm.sqrt", [kind]), [value])
+fused_multiply_add: Any = _fused_multiply_add
 
 
-def _fused(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    return builder.fma(a, b, c)
+@inner(_nrt=False)
+def double_of(bits: Word) -> Any:
+    """The number in double precision that a register holds."""
+    return np.int64(bits).view(np.float64)
 
 
-def _of_bits(bits: int, operation: Callable[..., Any]) -> Callable[..., int]:
-    """The same in plain Python, with numpy's numbers, which round as the machine's do."""
-    word, number = (np.int64, np.float64) if bits == 64 else (np.uint32, np.float32)
-    return lambda *values: int(operation(*(word(value if bits == 64 else value & 0xFFFFFFFF).view(number) for value in values)).view(word))
+@inner(_nrt=False)
+def single_of(bits: Word) -> Any:
+    """The number in single precision that the lower half of a register holds."""
+    return np.uint32(bits & 0xFFFFFFFF).view(np.float32)
 
 
-float_add_64, float_add_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fadd(a, b)) for bits in (64, 32))
-float_subtract_64, float_subtract_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fsub(a, b)) for bits in (64, 32))
-float_multiply_64, float_multiply_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fmul(a, b)) for bits in (64, 32))
-float_divide_64, float_divide_32 = (_float_operation(bits, 2, lambda builder, a, b: builder.fdiv(a, b)) for bits in (64, 32))
-float_root_64, float_root_32 = (_float_operation(bits, 1, _square_root) for bits in (64, 32))
-float_fused_64, float_fused_32 = (_float_operation(bits, 3, _fused) for bits in (64, 32))
+@inner(_nrt=False)
+def bits_of_double(number: Any) -> Word:
+    """A register that holds a number in double precision."""
+    return signed(np.float64(number).view(np.int64))
 
-for _bits, *_made in (
-    (64, float_add_64, float_subtract_64, float_multiply_64, float_divide_64, float_root_64),
-    (32, float_add_32, float_subtract_32, float_multiply_32, float_divide_32, float_root_32),
-):
-    for _one, _operation in zip(_made, (np.add, np.subtract, np.multiply, np.divide, np.sqrt), strict=True):
-        _one.instead = _of_bits(_bits, _operation)
+
+@inner(_nrt=False)
+def bits_of_single(number: Any) -> Word:
+    """The lower half of a register that holds a number in single precision."""
+    return signed(np.float32(number).view(np.uint32))
