@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
@@ -91,6 +92,16 @@ def _float(cell: object) -> float:
         return float(str(cell))
     except ValueError:
         return float("nan")
+
+
+def numbers(frame: pd.DataFrame, name: str, expected: str, path: str | Path, least: float = 0.0, most: float = np.inf) -> Any:
+    """A column as floats, shape (rows,); the first cell that is no number from `least` to `most` is refused with its line."""
+    values = numeric(frame[name]).to_numpy(dtype=np.float64)
+    wrong = ~(np.isfinite(values) & (values >= least) & (values <= most))
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InputError(f"expected {expected}, got {str(frame[name].iloc[at])!r}", path=path, line=at + 2, key=name)
+    return values
 
 
 def check_output(path: str | Path, *inputs: str | Path) -> None:

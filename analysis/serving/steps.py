@@ -30,7 +30,7 @@ from analysis.compiled import inner
 from analysis.errors import InputError
 from analysis.serving.state import Replica
 from analysis.serving.step_time.gpu_profile import NO_PROFILE, Profile
-from analysis.tables import read_csv
+from analysis.tables import numbers, read_csv
 
 Floats = NDArray[np.float64]
 
@@ -165,13 +165,7 @@ def linear(fixed_s: float, prompt_token_s: float, decode_request_s: float, kv_to
 def read_recorded(path: str | Path) -> StepTime:
     """Recorded step times: the column `total_time_s`, one row a batch, in order; no other column is read."""
     frame = read_csv(path, required=["total_time_s"], usecols=lambda name: name == "total_time_s")
-    try:
-        seconds = frame["total_time_s"].to_numpy(dtype=np.float64)
-    except ValueError as error:
-        raise InputError(f"expected seconds: {error}", path=path, key="total_time_s") from None
-    wrong = np.flatnonzero(~(np.isfinite(seconds) & (seconds >= 0)))
-    if wrong.size:
-        raise InputError("expected seconds, not negative", path=path, line=int(wrong[0]) + 2, key="total_time_s")
+    seconds = numbers(frame, "total_time_s", "seconds, not negative", path)
     if not seconds.size:
         raise InputError("there are no recorded steps", path=path, line=2)
     return StepTime(recorded=seconds)

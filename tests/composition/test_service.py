@@ -499,10 +499,10 @@ def test_both_halves_of_the_selection_are_reported_as_the_frozen_answers_have_th
 @pytest.mark.parametrize(
     ("kind", "column", "value", "reason"),
     [
-        ("dense", "time_us", "x", "no time"),
-        ("dense", "time_us", "", "no time"),
-        ("dense", "time_us", -5, "no time"),
-        ("attention", "time_us", "inf", "no time"),
+        ("dense", "time_us", "x", "expected a time or size"),
+        ("dense", "time_us", "", "expected a time or size"),
+        ("dense", "time_us", -5, "expected a time or size"),
+        ("attention", "time_us", "inf", "expected a time or size"),
         ("attention", "prefill_chunk", 16, "one value"),
         ("per_sequence", None, None, "no rows"),
     ],

@@ -25,7 +25,7 @@ from analysis.serving.points import points as points_module
 from analysis.serving.points.answers import answers
 from analysis.serving.points.closed_loop import RESULT
 from analysis.serving.points.operators import BEFORE, PROMPT, TOKENS
-from analysis.serving.points.points import LONGEST, memory_bytes, points
+from analysis.serving.points.points import LONGEST, points
 from analysis.tables import read_csv
 from analysis.training.cases import case as training_case
 from analysis.workloads import models
@@ -101,7 +101,7 @@ def test_clients_that_do_not_fit_are_said_to_queue():
 )
 def test_usable_memory_is_not_more_than_there_is(device, least, most):
     """16 GiB of a TPU v5e; 23,034 MiB of an L4 (nvidia-smi, codes in its memory); 192 GiB of an MI300X."""
-    assert least < memory_bytes(device) <= most
+    assert least < devices.load(device).usable_bytes <= most
 
 
 @pytest.mark.parametrize(("device", "gpus", "most"), [("h100_sxm", 16, 8), ("mi300x", 16, 8), ("gb200", 128, 72)])

@@ -100,10 +100,9 @@ class Served:
     def fitted(self) -> tuple[Floats, Floats, float]:
         """Coefficients of a time per output token and of a time to first token, and what each step takes beyond (s)."""
         frame, p = features([self.case], self.raw), self.parameters
-        found = {target: self._at_site(target)[0] * coefficients(frame, getattr(p, target)) for target in ("tpot", "ttft")}
-        more = 0.0
+        at = {target: self._at_site(target)[0] for target in ("tpot", "ttft")}
+        found, more = {target: factor * coefficients(frame, getattr(p, target)) for target, factor in at.items()}, 0.0
         if p.elsewhere and outside(frame, p)[0]:
-            at = {target: self._at_site(target)[0] for target in found}
             none, one = np.zeros(1), np.ones(1)
             for target, other in p.elsewhere.items():
                 found[target] = found[target] * float((on_others(frame, one, other) - on_others(frame, none, other))[0])

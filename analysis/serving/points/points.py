@@ -72,16 +72,6 @@ class Points:
     engines: Any
 
 
-def memory_bytes(device: str) -> float:
-    """Memory of a device by its name in the sample or in `data/hardware`."""
-    return devices.load(device).usable_bytes
-
-
-def has_fp4(device: str) -> bool:
-    """Does the device multiply 4-bit floats? Where not, 4-bit weights are widened on the way (VLLM_MXFP4_USE_MARLIN, Triton)."""
-    return "fp4" in devices.load(device).peak
-
-
 def weight_bytes(case: Case, plan: Plan) -> float:
     """Weights of one GPU, with those of what drafts and of LoRA adapters (bytes)."""
     # The first stage of a pipeline has the embedding, the last the head.
@@ -143,13 +133,13 @@ def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float
     token, weights = max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor)), weight_bytes(case, plan)
     token += case.draft.model.kv_bytes_per_token(kv_bytes, plan.tensor) if case.draft else 0.0
     reserved = TPU_RESERVED * weights if devices.load(case.device).kind == "tpu" else RESERVED_BYTES
-    cache = kv_cache(memory_bytes(case.device), weights, token, share, reserved, of_free=case.engine == "trtllm")
+    cache = kv_cache(devices.load(case.device).usable_bytes, weights, token, share, reserved, of_free=case.engine == "trtllm")
     return cache.size_bytes / cache.token_bytes
 
 
 def without_room(case: Case, plan: Plan, room_tokens: float) -> str:
     """Why a replica cannot serve one request, with the numbers; empty where it can."""
-    weights, memory = weight_bytes(case, plan) / 1e9, memory_bytes(case.device) / 1e9
+    weights, memory = weight_bytes(case, plan) / 1e9, devices.load(case.device).usable_bytes / 1e9
     adapters = case.lora_adapters * adapter_bytes(case.model, plan.tensor, case.lora_rank) / plan.pipeline / 1e9
     held = f"weights and {adapters:.1f} GB of LoRA adapters" if adapters else "weights"
     need = case.input_tokens + case.output_tokens
@@ -293,7 +283,8 @@ def padded(case: Case) -> bool:
 def configuration(case: Case) -> Configuration:
     """What decides a step's operators."""
     s = settings.of(case)
-    routed = "int4" if case.experts == "mxfp4" and not has_fp4(case.device) else case.experts
+    # Where a device does not multiply 4-bit floats, such weights are widened on the way (VLLM_MXFP4_USE_MARLIN, Triton).
+    routed = "int4" if case.experts == "mxfp4" and "fp4" not in devices.load(case.device).peak else case.experts
     router: str = case.model.experts.router if case.model.experts is not None else "bf16"
     router = "tf32" if router == "fp32" and s.tf32 else router
     adapters = case.lora_adapters, case.lora_rank

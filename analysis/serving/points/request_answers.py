@@ -20,7 +20,7 @@ from analysis.serving.points.cases import served
 from analysis.serving.points.request_profile import read_profile
 from analysis.serving.requests import make_requests
 from analysis.serving.steps import StepTime
-from analysis.tables import numeric, read_csv
+from analysis.tables import numbers, read_csv
 from analysis.workloads import models
 from analysis.workloads.models import Model
 
@@ -165,19 +165,8 @@ def answer(
     frame = read_csv(requests, required=["input_tokens", "output_tokens", "arrived_s"])
     if frame.empty:
         raise InputError("has no requests", path=requests, line=2)
-    columns = {}
-    for key in ("input_tokens", "output_tokens", "arrived_s"):
-        values = numeric(frame[key]).to_numpy(dtype=np.float64)
-        wrong = ~np.isfinite(values) | (values < (0 if key == "arrived_s" else 1)) | (values > 1e9)
-        if wrong.any():
-            line = int(np.flatnonzero(wrong)[0])
-            raise InputError(
-                f"expected a number of at least {0 if key == 'arrived_s' else 1}, got {frame[key].iloc[line]}",
-                path=requests,
-                line=line + 2,
-                key=key,
-            )
-        columns[key] = values
+    leasts = {"input_tokens": 1, "output_tokens": 1, "arrived_s": 0}
+    columns = {key: numbers(frame, key, f"a number of at least {least}", requests, least, 1e9) for key, least in leasts.items()}
     model, settings, blocks = read_meta(meta)
     if blocks is None:
         blocks = kv_blocks(model, settings, gpu_memory(profile, gpu))

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from analysis.documents import is_file
 from analysis.errors import InputError
 from analysis.serving.step_time.gpu_profile import SKEW_LEVERS, Profile
-from analysis.tables import numeric, read_csv
+from analysis.tables import numbers, read_csv
 from analysis.workloads.models import Model
 
 Floats = NDArray[np.float64]
 ONCE = ("embedding", "final_layernorm")
 TWICE = ("layernorm",)
-LARGEST = 1e9
-"""Of a time (us) or size in a profile."""
+SHORTEST, LARGEST = 1e-9, 1e9
+"""Of a time (us) in a profile, and of a size."""
 
 
 def _read(prefix: str | Path, kind: str, required: list[str]) -> pd.DataFrame:
@@ -43,12 +43,7 @@ def _checked(table: pd.DataFrame, path: Path, columns: list[str]) -> pd.DataFram
     if table.empty:
         raise InputError("has no rows", path=path, line=2)
     for name in columns:
-        values = numeric(table[name])
-        wrong = ~np.isfinite(values) | ((values <= 0) if name.endswith("_us") else (values < 0)) | (values > LARGEST)
-        if wrong.any():
-            line = int(np.flatnonzero(wrong)[0])
-            raise InputError(f"{table[name].iloc[line]} is no time or size of a kernel", path=path, line=line + 2, key=name)
-        table[name] = values
+        table[name] = numbers(table, name, "a time or size of a kernel", path, SHORTEST if name.endswith("_us") else 0.0, LARGEST)
     for name in ("prefill_chunk", "activated_experts", "tokens"):
         if name in columns and table[name].nunique() < 2:
             raise InputError("has one value; at least two are needed", path=path, key=name)

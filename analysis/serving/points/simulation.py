@@ -400,30 +400,20 @@ class Configuration:
 
     def _simulated(self, requests: Requests, record_batches: bool) -> Result:
         config, steps, limits = self.config, self.steps, self.limits()
-        if config.requests.closed_loop is not None:
-            if config.scheduler != coupled.SCHEDULER:
-                raise InputError(f"a closed loop runs under {coupled.SCHEDULER}, not {config.scheduler}", key="scheduler")
-            loop = coupled.Coupling(ahead=0, clients=config.requests.closed_loop.clients)
-            return coupled.simulate(requests, steps, limits, loop, config.replicas)
-        if len(requests.session):
-            if config.scheduler != coupled.SCHEDULER or config.disaggregation is not None:
-                raise InputError(f"turns of sessions run under {coupled.SCHEDULER}, prompts and answers together", key="requests.trace")
-            return coupled.simulate(requests, steps, limits, self._turns(), config.replicas)
+        loop, turns = config.requests.closed_loop, len(requests.session)
+        if loop is not None and config.scheduler != coupled.SCHEDULER:
+            raise InputError(f"a closed loop runs under {coupled.SCHEDULER}, not {config.scheduler}", key="scheduler")
+        if turns and (config.scheduler != coupled.SCHEDULER or config.disaggregation is not None):
+            raise InputError(f"turns of sessions run under {coupled.SCHEDULER}, prompts and answers together", key="requests.trace")
+        if loop is not None or turns:
+            coupling = self._turns() if loop is None else coupled.Coupling(ahead=0, clients=loop.clients)
+            return coupled.simulate(requests, steps, limits, coupling, config.replicas)
         routing, seed = config.routing, config.seed
         if config.disaggregation is None:
             return simulate(requests, config.scheduler, steps, limits, config.replicas, routing, seed, record_batches)
-        return simulate_disaggregated(
-            requests,
-            config.scheduler,
-            steps,
-            limits,
-            prefill_replicas=config.disaggregation.prefill_replicas,
-            decode_replicas=config.replicas,
-            transfer=Transfer(config.disaggregation.latency_s, config.disaggregation.token_s),
-            routing=routing,
-            seed=seed,
-            record_batches=record_batches,
-        )
+        apart = config.disaggregation
+        pools, transfer = (apart.prefill_replicas, config.replicas), Transfer(apart.latency_s, apart.token_s)
+        return simulate_disaggregated(requests, config.scheduler, steps, limits, *pools, transfer, routing, seed, record_batches)
 
     def _turns(self) -> coupled.Coupling:
         """Turns that wait for each other, and what a calibrated front end takes of each request and of each token of its prompt."""

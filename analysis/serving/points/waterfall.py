@@ -108,11 +108,10 @@ def _front_end_s(engine: Any) -> float:
     return float(engine["send_s"] + engine["send_token_s"] * inputs.mean())
 
 
-ASKED_AS = {
-    "model_path": "model", "system": "device", "tp_size": "gpus", "batch_size": "clients", "isl": "input_tokens", "osl": "output_tokens",
-    "backend": "engine", "moe_ep_size": "expert_parallel", "kvcache_quant_mode": "kv_precision", "nextn": "draft_tokens",
-}  # fmt: skip
-"""Column of a table of serving points -> argument of `one`."""
+COUNTS = {"gpus": "tp_size", "clients": "batch_size", "input_tokens": "isl", "output_tokens": "osl", "expert_parallel": "moe_ep_size"}
+READ_AS = COUNTS | {"model": "model_path", "device": "system", "engine": "backend"}
+READ_AS |= {"kv_precision": "kvcache_quant_mode", "draft_tokens": "nextn"}
+"""Argument of `one` -> column of a table of serving points, where it is called otherwise; counts are at least 1."""
 
 
 def question(
@@ -146,28 +145,20 @@ def question(
         lora_adapters, lora_rank: LoRA adapters in memory, and their rank (0: vLLM's default).
         draft: mtp, eagle, eagle3 or a model; draft_tokens: drafted in a step; acceptance: chance that one is right (None: not known).
     """
-    row: dict[str, object] = {
-        "model_path": model, "system": device, "tp_size": gpus, "batch_size": clients, "isl": input_tokens, "osl": output_tokens,
-        "backend": engine, "precision": precision, "kvcache_quant_mode": kv_precision, "moe_ep_size": expert_parallel,
-        "attention_dp_size": 1,
-    }  # fmt: skip
-    said = {
-        "memory_utilization": memory_utilization, "max_batched_tokens": max_batched_tokens, "engine_version": engine_version,
-        "lora_adapters": lora_adapters, "lora_rank": lora_rank, "draft": draft, "nextn": draft_tokens,
-        "acceptance": "" if acceptance is None else str(acceptance),
-    }  # fmt: skip
-    for key, value in row.items():
-        if isinstance(value, (int, float)) and (value != int(value) or value < 1):
-            raise InputError(f"{ASKED_AS[key]} is {value:g}; expected a whole number, at least 1", key=ASKED_AS[key])
+    said = locals() | {"acceptance": "" if acceptance is None else str(acceptance)}
+    for key in COUNTS:
+        if isinstance(said[key], (int, float)) and (said[key] != int(said[key]) or said[key] < 1):
+            raise InputError(f"{key} is {said[key]:g}; expected a whole number, at least 1", key=key)
     if gpus % expert_parallel:
         raise InputError(f"{gpus} GPUs cannot be cut into {expert_parallel} expert groups", key="expert_parallel")
     try:
-        return read_case(row | {"moe_tp_size": gpus // expert_parallel} | {key: value for key, value in said.items() if value})
+        row = {READ_AS.get(key, key): value for key, value in said.items() if value}
+        return read_case(row | {"attention_dp_size": 1, "moe_tp_size": gpus // expert_parallel})
     except InputError as error:
         if error.path is not None:  # a file that the question names
             raise
         key = error.key or ""
-        name = ASKED_AS.get(key, key)
+        name = next((argument for argument, column in READ_AS.items() if column == key), key)
         raise InputError(error.message.replace(key, name) if key else error.message, key=name or None) from None
 
 
