@@ -8,15 +8,17 @@ from __future__ import annotations
 import ast
 import gc
 import importlib
+import json
 import os
 import shlex
 import signal
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from analysis.call_stack import in_one_piece
-from analysis.paths import CHECKOUT, EXAMPLES, HOME
+from analysis.paths import CHECKOUT, DATA, EXAMPLES, HOME
 
 GROUPS = {"models": "predictions of your own input", "evaluation": "measurements and scores", "repository": "the repository itself"}
 """Groups of commands, and what `--help` calls them; a wheel has no notebooks, pages, ledger or records for the last."""
@@ -96,28 +98,10 @@ RUN = "commands.txt"
 UNFORESEEN = 70  # EX_SOFTWARE of sysexits.h
 
 
-RETIRED = {
-    "bench": "speeds are compared by make bench. ",
-    "check": "it is make check. ",
-    "core build": "the executables are committed; core simulate takes any RISC-V ELF file. ",
-    "environment": "it is python -m tests.checks.environment. ",
-    "kernels evaluate": "measured score grades predictions. ",
-    "kernels score": "measured score grades predictions. ",
-    "predict calibrate": "calibrate reads your own log; the shipped constants are refitted by freeze. ",
-}
-"""Commands of earlier editions -> what does their work now."""
-TABLE = "draw the table that --out writes; predict one, predict recommend and kernels profile keep --plot"
-RETIRED_OPTIONS = {
-    **{f"{name} --plot": TABLE for name in ("collectives", "core", "hlo", "map", "mtap", "replay")},
-    "serve --plot": "draw the tables in the folder of --out; predict one and predict recommend keep --plot",
-    "train --plot": "--trace FOLDER writes the step as Chakra traces, --json its parts; predict one and predict recommend keep --plot",
-    "replay --perfetto": "--timeline writes the start and end of each node as CSV",
-    "core --per-instruction": "its cycles are in Python: analysis.cores.timing",
-    "hlo --fidelity loopnest": "--fidelity systolic counts a spatial array; loopnest FILE.yaml evaluates one layer's mapping",
-    "measure --devices": "every runtime there is takes part: JAX and NumPy on one and two threads",
-    "trials --bisect": "what was found is in the notebook mtap_trials",
-}
-"""Options, or values of one, of earlier editions -> what does their work now."""
+@cache
+def retired(kind: str) -> dict[str, str]:
+    """Commands, or options and values of one, of earlier editions -> what does their work now."""
+    return dict(json.loads((DATA / "workloads" / "retired.json").read_text(encoding="utf-8"))[kind])
 
 
 def main(arguments: list[str]) -> int:
@@ -183,20 +167,20 @@ def _run(arguments: list[str]) -> int:
     if name not in names and name in command_names("repository"):
         print(f"error: {name} works on the repository, which an installed package is not: run it in a clone", file=sys.stderr)
         return 2
-    gone = next((old for old in (" ".join([name, *rest[:1]]), name) if old in RETIRED), "")
+    gone = next((old for old in (" ".join([name, *rest[:1]]), name) if old in retired("commands")), "")
     if name not in names or gone:
         from analysis.case_columns import nearest
 
-        meant = RETIRED.get(gone) or (f"did you mean {near}? " if (near := nearest(name, names)) else "")
+        meant = retired("commands").get(gone) or (f"did you mean {near}? " if (near := nearest(name, names)) else "")
         print(f"error: no command {(gone or name)!r}; {meant}there are: {', '.join(names)}", file=sys.stderr)
         return 2
     from analysis.errors import DatasetMissing, InputError
 
     given = [part for word in rest for part in (word.split("=", 1) if word.startswith("--") else [word])]  # --option=value is two
     for at, option in enumerate(given):
-        gone = next((old for old in (" ".join([name, *given[at : at + 2]]), f"{name} {option}") if old in RETIRED_OPTIONS), "")
+        gone = next((old for old in (" ".join([name, *given[at : at + 2]]), f"{name} {option}") if old in retired("options")), "")
         if gone:
-            print(f"error: {gone.partition(' ')[2]} of an earlier edition is gone from {name}; {RETIRED_OPTIONS[gone]}", file=sys.stderr)
+            print(f"error: {gone.partition(' ')[2]} of an earlier edition is gone from {name}; {retired('options')[gone]}", file=sys.stderr)
             return 2
     try:
         if "--example" in rest[:2]:

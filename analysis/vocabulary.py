@@ -1,7 +1,8 @@
 """What is a quantity called? The one table of names for options, columns of cases, keys of YAML and arguments in Python.
 
-The first name of a line is ours; the others, of other tools and of earlier editions, are read for good. A name means what the reader of the
-table, command or file makes of ours: where that reader has no such quantity, nobody's name of it is read.
+`data/workloads/vocabulary.txt` has a line a quantity. Its first name is ours; the others, of other tools and of earlier editions, are read
+for good. A name means what the reader of the table, command or file makes of ours: where that reader has no such quantity, nobody's name of
+it is read.
 """
 
 from __future__ import annotations
@@ -9,44 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 
-NAMES = (
-    ("model", "model_path", "model_name"),
-    ("device", "hardware", "system", "gpu", "gpu_type", "accelerator"),
-    ("gpus", "num_gpus", "n_gpus", "world_size"),
-    ("nodes", "num_nodes", "nnodes"),
-    ("engine", "backend", "framework"),
-    ("engine_version", "backend_version"),
-    ("clients", "batch_size", "concurrency", "max_concurrency"),
-    ("input_tokens", "isl", "prompt_tokens", "input_length", "input_len"),
-    ("output_tokens", "osl", "output_length", "output_len"),
-    ("precision", "dtype", "quantization"),
-    ("kv_precision", "kvcache_quant_mode", "kv_dtype", "kv_cache_dtype"),
-    ("memory_utilization", "gpu_memory_utilization", "mem_fraction_static"),
-    ("max_batched_tokens", "max_num_batched_tokens", "chunked_prefill_size"),
-    ("sequence_length", "seq_len", "seqlen", "context_length"),
-    ("micro_batch", "micro_batch_size", "mbs"),
-    ("global_batch", "global_batch_size", "gbs"),
-    ("tensor_parallel", "tp", "tp_size", "tensor_parallel_size"),
-    ("pipeline_parallel", "pp", "pp_size", "pipeline_parallel_size"),
-    ("virtual_pipeline", "interleave", "virtual_pipeline_parallel"),
-    ("data_parallel", "dp", "dp_size", "data_parallel_size"),
-    ("attention_data_parallel", "attention_dp_size", "dp", "dp_size", "data_parallel_size"),
-    ("context_parallel", "cp", "cp_size", "context_parallel_size"),
-    ("expert_parallel", "ep", "ep_size", "moe_ep_size", "expert_parallel_size"),
-    ("expert_tensor_parallel", "moe_tp_size"),
-    ("workers", "num_workers"),
-    ("zero", "sharding", "zero_stage", "fsdp"),
-    ("recompute", "checkpointing", "activation_checkpointing"),
-    ("ffn", "ffn_hidden", "ffn_hidden_size", "intermediate_size"),
-    ("kv_heads", "num_key_value_heads", "num_query_groups"),
-    ("vocabulary", "vocab", "vocab_size"),
-    ("layers", "num_layers", "num_hidden_layers"),
-    ("attention_heads", "heads", "num_attention_heads"),
-    ("draft", "speculative_model"),
-    ("draft_tokens", "nextn", "num_speculative_tokens"),
-    ("lora_adapters", "max_loras", "max_loras_per_batch"),
-    ("lora_rank", "max_lora_rank"),
-)  # fmt: skip
+from analysis.paths import DATA
+
+NAMES = tuple(tuple(line.split()) for line in (DATA / "workloads" / "vocabulary.txt").read_text(encoding="utf-8").splitlines())
 ALSO = {"device": "devices", "engine": "engines", "tensor_parallel": "gpus"}
 """Of options and arguments: what a name means where a command has the other alone: several devices; GPUs that are all tensor parallel."""
 ENGINES = {"vllm": (), "sglang": (), "trtllm": ("tensorrt-llm", "trt")}

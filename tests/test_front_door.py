@@ -14,7 +14,7 @@ import pytest
 from conftest import run_here
 from typer.main import get_command
 
-from analysis.__main__ import PACKAGES, RETIRED_OPTIONS, RUN, command_names, main
+from analysis.__main__ import PACKAGES, RUN, command_names, main, retired
 from analysis.case_columns import COMMANDS, TABLES, reads
 from analysis.paths import EXAMPLES, ROOT
 
@@ -102,7 +102,7 @@ def test_an_option_given_twice_alike_or_one_of_many_is_read(capsys: pytest.Captu
 
 def test_no_retired_option_is_one_that_there_is() -> None:
     """A name that comes back leaves the table; what the table says is done instead is there."""
-    for old in RETIRED_OPTIONS:
+    for old in retired("options"):
         name, option, *value = old.split()
         options = {word for group in PACKAGES for sub in _options(group, name) for word in sub}
         assert options and (value or option not in options), old
