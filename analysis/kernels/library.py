@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
 from analysis.kernels import gpus, laws, physics, store, work
@@ -26,10 +25,8 @@ from analysis.kernels.physics import Features, Sustained
 from analysis.kernels.work import Floats
 from analysis.networks.calibrated.form import KINDS as COLLECTIVES
 from analysis.networks.collective_time import collective_time
-from analysis.paths import DATA
 from analysis.vocabulary import engine
 
-PARAMETERS = DATA / "models" / "gpu_kernels"
 Hide = Literal["none", "device", "architecture"]
 
 
@@ -58,53 +55,15 @@ class Latency:
     note: str = ""
 
 
-class Share(Strict):
-    """Parameters of one operator and number type.
-
-    Args:
-        floor_s: latency of the smallest kernel (s).
-        compute: share of the data sheet's matrix rate; memory: of its bandwidth; log_sd: spread of log latency around the answer.
-    """
-
-    floor_s: float
-    compute: float
-    memory: float
-    log_sd: float
+STREAM_FLOOR_S, STREAM_SHARE, STREAM_SD = 2.29e-06, 0.791, 0.652
+"""A pass over memory: latency of the smallest (s), share of the data sheet's bandwidth (1), spread of log latency; fitted on the tables."""
 
 
-class Shares(Strict):
-    """`shares.yaml`: operator, number type, parameters; `*` stands for every other type."""
-
-    shares: dict[str, dict[str, Share]]
-
-
-@cache
-def _measured(operator: str) -> dict[str, store.Fitted]:
-    return store.read(f"measured_{operator}")
-
-
-@cache
-def _pooled(operator: str) -> dict[str, store.Fitted]:
-    return store.read(f"pooled_{operator}")
-
-
-@cache
-def _laws() -> dict[str, dict[str, laws.Transfer]]:
-    return laws.read()
-
-
-@cache
-def _sustained() -> dict[str, Sustained]:
-    return store.read_sustained()
+_forests, _laws, _sustained = cache(store.read), cache(laws.read), cache(store.read_sustained)
 
 
 def _window(keys: Floats) -> Floats:
     return np.where(keys >= 1e8, 0.0, keys)
-
-
-@cache
-def _shares() -> dict[str, dict[str, Share]]:
-    return read_yaml(PARAMETERS / "shares.yaml", Shares).shares
 
 
 def _middle(own: list[Latency], engines: tuple[str, ...]) -> Latency:
@@ -150,7 +109,7 @@ class Kernels:
 
     def measured_by(self, operator: str, dtype: str) -> tuple[str, ...]:
         """Frameworks whose tables of an operator and number type may be used here: this GPU's, or where it has none, any other's."""
-        keys = [key.split("/") for key in _measured(operator)]
+        keys = [key.split("/") for key in _forests(f"measured_{operator}")]
         own = tuple(f for system, f, t in keys if t == gpus.kernel_type(dtype) and system == self.gpu.system and self.hide == "none")
         near = {name for _, name in gpus.siblings(self.gpu)} if self.hide != "architecture" else set()
         seen = [k for k in keys if k[2] == gpus.kernel_type(dtype) and (k[0] in near or gpus.load(k[0]).architecture != self._hidden)]
@@ -158,7 +117,7 @@ class Kernels:
 
     def _model(self, operator: str, dtype: str) -> tuple[store.Fitted | None, str, str, str]:
         """The forest that answers, the framework it is for, the source, and the reason where there is none."""
-        measured = _measured(operator)
+        measured = _forests(f"measured_{operator}")
         wanted = (self.framework,) if self.framework else ORDER
         if self.gpu.system and self.hide == "none":
             for framework in wanted:
@@ -178,7 +137,7 @@ class Kernels:
         if dtype not in known:
             return None, "", "none", f"{operator} in {dtype} was measured on no other GPU; covered: {', '.join(sorted(known))}"
         frameworks = [f for f in wanted if any(key.split("/")[1:] == [f, dtype] for key in measured)] or list(wanted)
-        pooled = _pooled(operator)
+        pooled = _forests(f"pooled_{operator}")
         return pooled.get(f"{self._hidden}/{dtype}") or pooled.get(f"{self._hidden}/"), frameworks[0], "unmeasured gpu", ""
 
     def _answer(
@@ -205,7 +164,7 @@ class Kernels:
             s, sd = (np.where(valid, values, np.nan).reshape(shape) for values in (seconds, log_sd))
             return Latency(s, sd, source, status.reshape(shape))
 
-        if self.gpu.vendor != "NVIDIA" or not _measured(operator):
+        if self.gpu.vendor != "NVIDIA" or not _forests(f"measured_{operator}"):
             return latency(build(safe, ORDER[0], _sustained()["none"]).base_s, 0.5, "data sheet")
         if self.framework is None and (engines := self.measured_by(operator, cell_type)):
             own = [replace(self, framework=f)._answer(operator, cell_type, rate_type, sizes, build, hull, variant) for f in engines]
@@ -216,7 +175,7 @@ class Kernels:
         one_gpus = bool(fitted.version)  # forests of one GPU, this or a sibling, were fitted with the levels of all GPUs
         levels = _sustained()["none"] if one_gpus else physics.carried(operator, _sustained()[self._hidden])
         got = build(safe, framework, levels)
-        if not one_gpus and laws.used(operator, f"{self._hidden}/{cell_type}", _pooled(operator)):
+        if not one_gpus and laws.used(operator, f"{self._hidden}/{cell_type}", _forests(f"pooled_{operator}")):
             got = laws.widen(got, _laws()[operator][self._hidden].log_theta(self.gpu, framework, cell_type, variant, levels))
         family = "" if one_gpus else laws.called(operator, framework, self.gpu.architecture, variant)
         seconds = got.base_s * np.exp(laws.answer(operator, got, fitted.forest, self.gpu, family))
@@ -358,12 +317,11 @@ class Kernels:
     def memory_bound(self, bytes: ArrayLike) -> Latency:
         """A pass over memory that reads and writes `bytes` in all: norms, activations, quantisation, embeddings."""
         moved = np.asarray(bytes, dtype=np.float64)
-        share = _shares()["memory_bound"]["*"]
-        seconds = share.floor_s + physics.memory_time(moved, self.gpu) / share.memory
+        seconds = STREAM_FLOOR_S + physics.memory_time(moved, self.gpu) / STREAM_SHARE
         valid = (moved >= 0) & np.isfinite(moved)
         return Latency(
             np.where(valid, seconds, np.nan),
-            np.where(valid, share.log_sd, np.nan),
+            np.where(valid, STREAM_SD, np.nan),
             "unmeasured gpu" if self.gpu.vendor == "NVIDIA" else "data sheet",
             np.where(valid, "", "bytes must be at least 0").astype(object),
         )

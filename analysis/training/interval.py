@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,6 @@ Floats = NDArray[np.float64]
 
 FLOOR = 0.1
 """Doubt of any run (1): clocks, software version, what the row does not say; releases of one program alone differ by 5 to 40 %."""
-BLOCK = 4096
-"""Cases whose doubt is worked out together, so that their arrays stay in a core's cache."""
 UNSEEN = 1.5
 """An interval is this much wider where its program or its device is in no calibrating source, and where a group has no source."""
 KINDS = {
@@ -81,10 +78,4 @@ def site_terms(cases: Sequence[Case], parts: Parts, plans: Plans, shares: Floats
 
 def doubt(parts: Parts, plans: Plans, shares: Floats, spread: Floats) -> Floats:
     """Standard deviation of log time from what is not known of the shares: `doubt_of` the logarithm of the step."""
-    found = []
-    for start in range(0, max(1, len(parts.gemm)), BLOCK):
-        part = slice(start, start + BLOCK)
-        work = Parts(*(getattr(parts, each.name)[part] for each in fields(parts)))
-        some = Plans(**{name: column[part] for name, column in vars(plans).items()})
-        found.append(doubt_of(log_step(work, some), shares, spread))
-    return np.concatenate(found)
+    return doubt_of(log_step(parts, plans), shares, spread)
