@@ -13,12 +13,12 @@ coincidence the sum is F (O - 1).
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from analysis.accelerators.loopnest.lanes import distinct_tiles, linked_lanes
-from analysis.accelerators.loopnest.tables import Array, Tables
+from analysis.accelerators.loopnest.tables import Array, Tables, scratch
 from analysis.compiled import inner, outer
 
 READS, FILLS, UPDATES, TILE, PARTITION = range(5)
@@ -28,87 +28,55 @@ class TilingWork(NamedTuple):
     """What follows from the factors alone, whatever the order of the loops; filled by `measure`.
 
     Attributes:
-        tile: tile of the iteration space that a level's child works on, [L, D].
-        stride_time, stride_lane: iterations that a step of each loop skips, [L, D], [A, D].
-        lanes: children of one instance, [L].
-        instances: in use, [L + 1]; the last entry is the arithmetic.
-        words: of the tile of an instance, [L + 1, T]; the last row is 1.
-        groups: different tiles among the children of one instance, [L, T].
-        loop_dimension, loop_bound, loop_stride: the loops in time above 1 in their order, innermost first; filled by `line_up`, [L D].
-        loop_outer: product of such a loop and all outside it, [L D + 1].
-        loop_first: the first loop at or outside a level, [L].
-        extent: of the child's tile in each rank, [L, T, R].
-        spread: how far apart the tiles of the lanes below a level lie in each rank, [L, T, R].
-        moved, content, found: scratch, [R], [L], [L, 3].
-        seen, offsets, fed: scratch, [2, the longest rank], [lanes, R], [lanes].
-        line: scratch, [4, D + 1].
-        ports: scratch, [L, 2].
+        tile: tile of the iteration space that a level's child works on.
+        stride_time, stride_lane: iterations that a step of each loop skips.
+        lanes: children of one instance.
+        instances: in use; the last entry is the arithmetic.
+        words: of the tile of an instance; the last row is 1.
+        groups: different tiles among the children of one instance.
+        loop_dimension, loop_bound, loop_stride: the loops in time above 1 in their order, innermost first; filled by `line_up`.
+        loop_outer: product of such a loop and all outside it.
+        loop_first: the first loop at or outside a level.
+        extent: of the child's tile in each rank.
+        spread: how far apart the tiles of the lanes below a level lie in each rank.
+        moved and all below: scratch.
     """
 
-    tile: Array
-    stride_time: Array
-    stride_lane: Array
-    lanes: Array
-    instances: Array
-    words: Array
-    groups: Array
-    loop_dimension: Array
-    loop_bound: Array
-    loop_stride: Array
-    loop_outer: Array
-    loop_first: Array
-    extent: Array
-    spread: Array
-    moved: Array
-    step: Array
-    inside: Array
-    content: Array
-    found: Array
-    seen: Array
-    offsets: Array
-    fed: Array
-    line: Array
-    ports: Array
+    tile: Annotated[Array, int, "L D"]
+    stride_time: Annotated[Array, int, "L D"]
+    stride_lane: Annotated[Array, int, "A D"]
+    lanes: Annotated[Array, int, "L"]
+    instances: Annotated[Array, int, "L+1"]
+    words: Annotated[Array, int, "L+1 T"]
+    groups: Annotated[Array, int, "L T"]
+    loop_dimension: Annotated[Array, int, "LD"]
+    loop_bound: Annotated[Array, int, "LD"]
+    loop_stride: Annotated[Array, int, "LD"]
+    loop_outer: Annotated[Array, int, "LD+1"]
+    loop_first: Annotated[Array, int, "L"]
+    extent: Annotated[Array, int, "L T R"]
+    spread: Annotated[Array, int, "L T R"]
+    moved: Annotated[Array, int, "R"]
+    step: Annotated[Array, int, "R"]
+    inside: Annotated[Array, int, "R"]
+    content: Annotated[Array, float, "L"]
+    found: Annotated[Array, int, "L 3"]
+    seen: Annotated[Array, bool, "2 longest"]
+    offsets: Annotated[Array, int, "lanes R"]
+    fed: Annotated[Array, bool, "lanes"]
+    line: Annotated[Array, int, "4 D+1"]
+    ports: Annotated[Array, float, "L 2"]
 
 
 def new_work(tab: Tables) -> TilingWork:
     """Work arrays for a problem and a design."""
-    levels, tensors = tab.keeps.shape
-    dimensions, ranks, axes = tab.sizes.size, tab.rank_terms.shape[1], tab.axis_size.size
-
+    (levels, tensors), dimensions = tab.keeps.shape, tab.sizes.size
     used = np.arange(tab.rank_dimension.shape[2]) < tab.rank_terms[..., None]
-    longest = 1 + int((used * tab.rank_coefficient * (tab.sizes[tab.rank_dimension] - 1)).sum(axis=2).max(initial=0))
-    lanes = max(int(np.prod(tab.axis_size[first:last])) for first, last in itertools.pairwise(tab.axis_first))
-
-    def integers(*shape: int) -> Array:
-        return np.zeros(shape, dtype=np.int64)
-
-    return TilingWork(
-        integers(levels, dimensions),
-        integers(levels, dimensions),
-        integers(axes, dimensions),
-        integers(levels),
-        integers(levels + 1),
-        integers(levels + 1, tensors),
-        integers(levels, tensors),
-        integers(levels * dimensions),
-        integers(levels * dimensions),
-        integers(levels * dimensions),
-        integers(levels * dimensions + 1),
-        integers(levels),
-        integers(levels, tensors, ranks),
-        integers(levels, tensors, ranks),
-        integers(ranks),
-        integers(ranks),
-        integers(ranks),
-        np.zeros(levels),
-        integers(levels, 3),
-        np.zeros((2, longest), dtype=np.bool_),
-        integers(lanes, ranks),
-        np.zeros(lanes, dtype=np.bool_),
-        integers(4, dimensions + 1),
-        np.zeros((levels, 2)),
-    )
+    sizes = {"L": levels, "T": tensors, "D": dimensions, "R": tab.rank_terms.shape[1], "A": tab.axis_size.size}
+    sizes |= {"L+1": levels + 1, "D+1": dimensions + 1, "LD": levels * dimensions, "LD+1": levels * dimensions + 1}
+    sizes["longest"] = 1 + int((used * tab.rank_coefficient * (tab.sizes[tab.rank_dimension] - 1)).sum(axis=2).max(initial=0))
+    sizes["lanes"] = max(int(np.prod(tab.axis_size[first:last])) for first, last in itertools.pairwise(tab.axis_first))
+    return scratch(TilingWork, sizes)
 
 
 @inner(error_model="numpy", _nrt=False)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping as Sizes
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from analysis.accelerators.loopnest.problem import Problem
 from analysis.errors import InputError
 
 Array = np.ndarray[Any, Any]
+Scratch = TypeVar("Scratch")
 
 
 class Tables(NamedTuple):
@@ -119,6 +121,14 @@ def tables(problem: Problem, architecture: Architecture) -> Tables:
         axis_size=np.array([axis.size for level in architecture.levels for axis in level.fanout], dtype=np.int64),
         mac_energy=architecture.mac_energy_j,
         mac_count=architecture.mac_count,
+    )
+
+
+def scratch(kind: type[Scratch], sizes: Sizes[str, int]) -> Scratch:
+    """A named tuple of zeros: each field is an array of the type and shape that its annotation says, in axes of `sizes` or numbers."""
+    fields = {name: hint.__metadata__ for name, hint in get_type_hints(kind, include_extras=True).items()}
+    return kind(
+        **{name: np.zeros([sizes[a] if a in sizes else int(a) for a in axes.split()], number) for name, (number, axes) in fields.items()}
     )
 
 

@@ -9,12 +9,10 @@ matches or beats in every count (`orders`).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
+from typing import Annotated, NamedTuple
 
 from analysis.accelerators.loopnest.fast import TilingWork, measure, price
-from analysis.accelerators.loopnest.tables import Array, Tables
+from analysis.accelerators.loopnest.tables import Array, Tables, scratch
 from analysis.accelerators.mapper.inner import coefficients, least_over_types, share_outside, window_share
 from analysis.accelerators.mapper.orders import CLEAN, LINKS, MOST, keep_best_orders, list_orders, what_orders_change
 from analysis.compiled import inner, outer
@@ -29,71 +27,44 @@ class SearchWork(NamedTuple):
     """Scratch of a search, allocated by Python: functions that allocate nothing compile in half the time.
 
     Attributes:
-        temporal, spatial, order, counts, ports: the mapping looked at, [L, D], [A, D], [L, D], and its accesses, [L, T, 5], [L, 2].
-        loops: bounds and moves of the loops of a rank, see `orders`, [2, MOST].
-        orders, features, how_many, which: orders of each level, [L, MOST_ORDERS, D], [MOST_ORDERS, 2 T], [L], [L].
-        pointer, ones, inner_stride: by dimension, [D].
-        found, coefficient: see `inner`, [L, 2], [T, 3].
-        share, other_share, own_words, nowhere: by tensor, [T].
-        extent, strides, gap_extent: tiles and steps of the loops outside, [T, R], [L, D], [L, T, R].
+        temporal, spatial, order, counts, ports: the mapping looked at, and its accesses.
+        loops: bounds and moves of the loops of a rank, see `orders`.
+        orders, features, how_many, which: orders of each level.
+        ones: of each dimension; found, coefficient: see `inner`.
+        extent, strides, gap_extent: tiles and steps of the loops outside.
     """
 
-    temporal: Array
-    spatial: Array
-    order: Array
-    counts: Array
-    ports: Array
-    loops: Array
-    orders: Array
-    features: Array
-    how_many: Array
-    which: Array
-    pointer: Array
-    ones: Array
-    inner_stride: Array
-    found: Array
-    coefficient: Array
-    share: Array
-    other_share: Array
-    own_words: Array
-    nowhere: Array
-    extent: Array
-    strides: Array
-    gap_extent: Array
+    temporal: Annotated[Array, int, "L D"]
+    spatial: Annotated[Array, int, "A D"]
+    order: Annotated[Array, int, "L D"]
+    counts: Annotated[Array, int, "L T 5"]
+    ports: Annotated[Array, float, "L 2"]
+    loops: Annotated[Array, int, "2 most_loops"]
+    orders: Annotated[Array, int, "L most_orders D"]
+    features: Annotated[Array, int, "most_orders 2T"]
+    how_many: Annotated[Array, int, "L"]
+    which: Annotated[Array, int, "L"]
+    pointer: Annotated[Array, int, "D"]
+    ones: Annotated[Array, int, "D"]
+    inner_stride: Annotated[Array, int, "D"]
+    found: Annotated[Array, float, "L 2"]
+    coefficient: Annotated[Array, float, "T 3"]
+    share: Annotated[Array, float, "T"]
+    other_share: Annotated[Array, float, "T"]
+    own_words: Annotated[Array, float, "T"]
+    nowhere: Annotated[Array, bool, "T"]
+    extent: Annotated[Array, int, "T R"]
+    strides: Annotated[Array, int, "L D"]
+    gap_extent: Annotated[Array, int, "L T R"]
 
 
 def new_search_work(tab: Tables) -> SearchWork:
     """Scratch for a problem and a design."""
     levels, tensors = tab.keeps.shape
-    dimensions, axes, ranks = tab.sizes.size, tab.axis_size.size, tab.rank_terms.shape[1]
-
-    def ones(*shape: int) -> Array:
-        return np.ones(shape, dtype=np.int64)
-
-    return SearchWork(
-        temporal=ones(levels, dimensions),
-        spatial=ones(axes, dimensions),
-        order=ones(levels, dimensions),
-        counts=ones(levels, tensors, 5),
-        ports=np.zeros((levels, 2)),
-        loops=ones(2, MOST),
-        orders=np.empty((levels, MOST_ORDERS, dimensions), dtype=np.int64),
-        features=np.empty((MOST_ORDERS, 2 * tensors), dtype=np.int64),
-        how_many=ones(levels),
-        which=ones(levels),
-        pointer=ones(dimensions),
-        ones=ones(dimensions),
-        inner_stride=ones(dimensions),
-        found=np.zeros((levels, 2)),
-        coefficient=np.zeros((tensors, 3)),
-        share=np.ones(tensors),
-        other_share=np.ones(tensors),
-        own_words=np.zeros(tensors),
-        nowhere=np.zeros(tensors, dtype=np.bool_),
-        extent=ones(tensors, ranks),
-        strides=ones(levels, dimensions),
-        gap_extent=ones(levels, tensors, ranks),
-    )
+    sizes = {"L": levels, "T": tensors, "2T": 2 * tensors, "D": tab.sizes.size, "A": tab.axis_size.size, "R": tab.rank_terms.shape[1]}
+    made = scratch(SearchWork, {**sizes, "most_loops": MOST, "most_orders": MOST_ORDERS})
+    made.ones[:] = 1
+    return made
 
 
 @inner(_nrt=False)
