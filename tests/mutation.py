@@ -78,7 +78,7 @@ ROOMS = {
     "operators/fp32_kernels": Room("kernels/fp32/physics", "operators/test_kernels.py"),
     "predict": Room(
         "predict/recommend/choice predict/recommend/serving predict/recommend/training "
-        "predict/program/device_rates predict/program/device_work predict/program/efficiencies predict/program/predict",
+        "predict/program/device_rates predict/program/device_work predict/program/predict",
         "composition/test_recommend.py composition/test_predict.py composition/test_device_work.py composition/test_tools.py",
     ),
     "serving/points": Room(

@@ -20,7 +20,7 @@ from analysis.kernels.library import KernelLibrary
 from analysis.networks.cases import Network
 from analysis.networks.replay import prepare, replay
 from analysis.paths import DATA
-from analysis.predict.program import efficiencies
+from analysis.predict.program import device_rates
 from analysis.predict.program.device_rates import family, matrix_rate
 from analysis.predict.program.measured_kernels import has_tables, product_times
 from analysis.predict.program.predict import FIDELITIES, collective_s, layout, operator_times, predict, predictions
@@ -73,7 +73,7 @@ def test_launches_are_timed_where_a_time_is_given(programs: dict[str, Module]) -
         assert not any(told in note for note in launched.notes)
 
 
-@pytest.mark.parametrize("device", [name for name in devices.all_devices() if efficiencies.covers(name)])
+@pytest.mark.parametrize("device", [name for name in devices.all_devices() if device_rates.has_share(name)])
 def test_laws(device: str, programs: dict[str, Module]) -> None:
     chip = devices.load(device)
     fastest = max([*(rate.value for rate in chip.peak.values()), *(rate.value for rate in chip.vector.values())])
@@ -241,7 +241,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.write_text(texts.EINSUM)
     assert main(["hlo", "predict", str(path), "--device", "all", "--fidelity", "all", "--out", str(table)]) == 0
     answers = json.loads(capsys.readouterr().out)
-    assert {answer["device"] for answer in answers} == {name for name in devices.all_devices() if efficiencies.covers(name)}
+    assert {answer["device"] for answer in answers} == {name for name in devices.all_devices() if device_rates.has_share(name)}
     assert table.read_text().startswith("device,fidelity,class,seconds,")
     for arguments, expected in (
         (["--device", "h1000"], "no device"),

@@ -14,7 +14,7 @@ import pytest
 from jax import lax
 
 from analysis.paths import DATA
-from analysis.predict.program import efficiencies, study_fusion
+from analysis.predict.program import device_rates, study_fusion
 from analysis.studies.composition import study_score, study_step
 from analysis.studies.workloads.zoo import published_steps
 from analysis.tables import read_csv
@@ -115,12 +115,12 @@ def test_the_study_frozen_before_scoring_is_recomputed_bit_for_bit() -> None:
 
 
 def test_shares_are_shares_and_unlisted_devices_take_the_default() -> None:
-    assert all(0.5 < value < 1 for share in efficiencies.shares().values() for value in (share.matrix, share.fp32_matrix, share.memory))
+    assert all(0.5 < value < 1 for share in device_rates.shares().values() for value in (share.matrix, share.fp32_matrix, share.memory))
     # 267.9 of 312 TFLOP/s (mag-/gpu_benchmark, A100 SXM), times what a typical large product reaches of the best.
-    file = efficiencies.read_yaml(efficiencies.PATH, efficiencies.ShareFile)
-    assert efficiencies.load("A100-SXM4-80GB").matrix == pytest.approx(267.9 / 312 * file.typical_over_best)
-    assert efficiencies.load("L4") == efficiencies.shares()["default GPU"]
-    assert efficiencies.load("TPU-v4") == efficiencies.shares()["default TPU"]
+    file = device_rates.read_yaml(device_rates.PATH, device_rates.ShareFile)
+    assert device_rates.share_of("A100-SXM4-80GB").matrix == pytest.approx(267.9 / 312 * file.typical_over_best)
+    assert device_rates.share_of("L4") == device_rates.shares()["default GPU"]
+    assert device_rates.share_of("TPU-v4") == device_rates.shares()["default TPU"]
 
 
 def test_constants_leave_out_what_they_say() -> None:

@@ -1,8 +1,7 @@
 """How long does a StableHLO program take on a device? From its operators to a sum, by fidelity.
 
-- `device_rates`: At what rate does a device run arithmetic of a StableHLO type?
+- `device_rates`: At what rate does a device run arithmetic of a StableHLO type, and what share of its peaks does it reach?
 - `device_work`: What does a device do for an operator that XLA's cost analysis counts otherwise?
-- `efficiencies`: What share of its peaks does a device reach on single operators?
 - `measured_kernels`: Time of a program's matrix products by the kernel tables of the device
 - `predict`: How long does a program take on a device?
 - `predict_report`: The answer of a predictor as plain rows and numbers

@@ -1,4 +1,10 @@
-"""At what rate does a device run arithmetic of a StableHLO type? The type's own peak, or that of the type it is run in instead."""
+"""At what rate does a device run arithmetic of a StableHLO type, and what share of its peaks does it reach on single operators?
+
+The rate is the type's own peak, or that of the type it is run in instead. Shares are from measurements of operators, never of models,
+three a device. `matrix`: the best published rate of a matrix product over the peak, times what a typical large product reaches of it.
+`fp32_matrix`: the median of large fp32 products (tensor cores off). `memory`: the median of large elementwise operators. What was not
+measured on a device is the median of those of the same kind of device where it was, and is marked as carried over.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,11 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from analysis.configs import Strict, read_yaml
+from analysis.errors import InputError
+from analysis.hardware import devices
 from analysis.hardware.devices import Device
+from analysis.paths import DATA
 
 _INSTEAD = {
     "f64": ("fp64",),
@@ -76,3 +86,53 @@ def vector_rate(device: Device, dtype: str) -> Rate | None:
     if name in device.vector or name in device.peak:
         return Rate(device.vector_flop_per_s(name), name)
     return None
+
+
+PATH = DATA / "models" / "operator_efficiencies.yaml"
+
+
+class Share(Strict):
+    """Shares of the peaks of one device (1), and which were carried over from others."""
+
+    matrix: float
+    fp32_matrix: float
+    memory: float
+    carried: tuple[str, ...] = ()
+
+    def of(self, dtype: str) -> float:
+        """Share of the matrix peak for a data type."""
+        return self.fp32_matrix if dtype in ("f32", "fp32") else self.matrix
+
+
+class ShareFile(Strict):
+    """`data/models/operator_efficiencies.yaml`.
+
+    Args:
+        typical_over_best: what a typical large product reaches of the best (1).
+        hashes: of what the shares were fitted on.
+    """
+
+    fitted_on: str
+    typical_over_best: float
+    shares: dict[str, Share]
+    hashes: dict[str, str]
+
+
+@cache
+def shares() -> dict[str, Share]:
+    """The frozen shares by device."""
+    return read_yaml(PATH, ShareFile).shares
+
+
+def share_of(device: str) -> Share:
+    """Shares of a device; those of `default GPU` or `default TPU` for one that is not listed."""
+    if not has_share(device):
+        raise InputError(
+            f"no share of the peak is known for {device} nor for its kind; covered: {', '.join(sorted(shares()))}", key="device"
+        )
+    return shares().get(device) or shares()[f"default {devices.load(device).kind.upper()}"]
+
+
+def has_share(device: str) -> bool:
+    """Whether `share_of` has shares for a device."""
+    return device in shares() or f"default {devices.load(device).kind.upper()}" in shares()

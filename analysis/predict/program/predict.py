@@ -4,7 +4,7 @@
 |---|---|
 | roofline | every operator alone: max(operations / peak of its type, unfused bytes / bandwidth) |
 | fused | the same over kernels, by the rule that `study_fusion` states |
-| efficiency | as fused, each peak times what the device reaches on single operators (`efficiencies`: no training step in them) |
+| efficiency | as fused, each peak times what the device reaches on single operators (`device_rates`: no training step in them) |
 | kernels | as efficiency, matrix products and fused attention as `kernels predict` answers them on the GPU (`measured_kernels`) |
 | systolic | as fused on a TPU, products and convolutions by the cycles of its arrays, the rest by those of its vector unit |
 
@@ -28,8 +28,7 @@ from analysis.hardware.devices import Device
 from analysis.hardware.roofline import Rates, time_on_device
 from analysis.hardware.systems import System
 from analysis.networks import collective_time
-from analysis.predict.program import efficiencies
-from analysis.predict.program.device_rates import Rate, matrix_rate, vector_rate
+from analysis.predict.program.device_rates import Rate, Share, has_share, matrix_rate, share_of, vector_rate
 from analysis.predict.program.device_work import as_run
 from analysis.predict.program.measured_kernels import ProductTime, has_tables, product_times
 from analysis.predict.program.study_fusion import kernels
@@ -193,9 +192,9 @@ def predict(
     if fidelity == "systolic":
         arrays_of(device)
     measured = device.kind == "cpu"  # its peaks are what programs reached
-    share = efficiencies.Share(matrix=1, fp32_matrix=1, memory=1)
+    share = Share(matrix=1, fp32_matrix=1, memory=1)
     if fidelity in ("efficiency", "kernels") and not measured:
-        share = efficiencies.load(device.name)
+        share = share_of(device.name)
     bandwidth = device.memory_bandwidth_bytes_per_s * share.memory
     units = _units(module, None if fidelity == "roofline" else on_chip, fused=fidelity != "roofline")
     by_class: dict[str, ClassTime] = {}
@@ -269,9 +268,7 @@ def predictions(
     if f32_in not in ("fp32", "tf32", "bf16"):
         raise InputError(f"expected fp32, tf32 or bf16, got {f32_in!r}", key="f32")
     machine = systems.load(system) if system else None
-    chosen = (
-        [each for each in devices.all_devices().values() if efficiencies.covers(each.name)] if device == "all" else [devices.load(device)]
-    )
+    chosen = [each for each in devices.all_devices().values() if has_share(each.name)] if device == "all" else [devices.load(device)]
     wanted = [
         (each, name)
         for each in chosen
@@ -298,7 +295,7 @@ def _covers(device: Device, fidelity: str) -> bool:
     return fidelity != "systolic" or device.name in ARRAYS
 
 
-def _compute_s(unit: _Unit, rate: Rate, share: efficiencies.Share, device: Device, fidelity: str) -> float:
+def _compute_s(unit: _Unit, rate: Rate, share: Share, device: Device, fidelity: str) -> float:
     if unit.kind not in PRODUCTS:
         on_unit = vector_s(device, unit.vector) if fidelity == "systolic" else None
         return unit.flop / rate.flop_per_s if on_unit is None else on_unit

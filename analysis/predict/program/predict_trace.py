@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.errors import InputError
-from analysis.predict.program.predict import ProgramPrediction, operator_times
+from analysis.predict.program.predict import COLLECTIVE_KINDS, ProgramPrediction, operator_times
 from analysis.workloads.chakra.node import Node, Rank
 from analysis.workloads.chakra.traces import write_trace
 from analysis.workloads.graph import Collective, Module
 
-KINDS = {kind: kind.replace("-", "_") for kind in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")}
-KINDS |= {"collective-broadcast": "broadcast"}
 LARGEST_TRACE = 200_000
 
 
@@ -91,8 +89,8 @@ def nodes(module: Module, prediction: ProgramPrediction) -> tuple[list[Node], di
     ranks = module.devices
     listed = steps(module, prediction)
     for each in (step.collective for step in listed if step.collective is not None):
-        if each.kind not in KINDS:
-            raise InputError(f"{each.kind} has no collective in Chakra; expected one of {', '.join(KINDS)}", key="trace")
+        if each.kind not in COLLECTIVE_KINDS:
+            raise InputError(f"{each.kind} has no collective in Chakra; expected one of {', '.join(COLLECTIVE_KINDS)}", key="trace")
     groups: dict[tuple[int, ...], str] = {}
     found: list[Node] = []
     for number in range(ranks):
@@ -103,7 +101,7 @@ def nodes(module: Module, prediction: ProgramPrediction) -> tuple[list[Node], di
                 continue
             group = next((each for each in step.collective.groups if number in each), tuple(range(ranks)))
             if len(group) > 1:
-                rank.last = (rank.collective(KINDS[step.collective.kind], step.collective.input_bytes, group, rank.last),)
+                rank.last = (rank.collective(COLLECTIVE_KINDS[step.collective.kind], step.collective.input_bytes, group, rank.last),)
         found += rank.nodes
     return found, {name: group for group, name in groups.items()}
 

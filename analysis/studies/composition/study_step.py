@@ -5,7 +5,7 @@ Stated on 2026-11-21 before any step was scored:
 roofline: sum over operators of max(operations / peak, unfused bytes / bandwidth), data-sheet peaks, no communication.
 fused: sum over kernels (`study_fusion`) of the same, products at the matrix peak of their arithmetic, the rest at the vector peak (a TPU's
     vector unit is not bound by arithmetic here, for want of a figure), data-sheet peaks.
-shares: as fused, with each peak times what the device reaches on single operators (`efficiencies`), and the communication apart.
+shares: as fused, with each peak times what the device reaches on single operators (`device_rates`), and the communication apart.
 
 Communication: transformers that share weights gather them in the type of the arithmetic, forward and backward, and sum the gradients;
 others all-reduce the gradients. It overlaps with the arithmetic: a step takes the longer of the two. Each collective takes what
@@ -21,7 +21,7 @@ from typing import Literal
 from analysis.hardware import devices, systems
 from analysis.hardware.roofline import Rates, time_on_device
 from analysis.networks.collective_time import collective_s
-from analysis.predict.program import efficiencies
+from analysis.predict.program.device_rates import Share, share_of
 from analysis.predict.program.study_fusion import Kernel
 from analysis.studies.workloads.zoo import resnet as zoo_resnet
 from analysis.studies.workloads.zoo.programs import shape_of
@@ -74,7 +74,7 @@ def rates(device: str, arithmetic: str, with_shares: bool) -> tuple[Rates[float]
     dtype = {"f32": "fp32", "f16": "fp16"}.get(arithmetic, arithmetic)
     if arithmetic == "f16" and found.kind == "tpu":
         dtype = "bf16"
-    share = efficiencies.load(name) if with_shares else efficiencies.Share(matrix=1, fp32_matrix=1, memory=1)
+    share = share_of(name) if with_shares else Share(matrix=1, fp32_matrix=1, memory=1)
     vector = found.vector_flop_per_s("fp32") if found.kind == "gpu" else math.inf
     bandwidth = part * found.memory_bandwidth_bytes_per_s * share.memory
     return Rates(part * found.peak_flop_per_s(dtype) * share.of(arithmetic), bandwidth), Rates(part * vector, bandwidth)
