@@ -10,17 +10,44 @@ from typer.testing import CliRunner
 
 from analysis.artifact.commands.evaluation.measured import app
 from analysis.errors import InputError
+from analysis.paths import DATA
+from analysis.serving.points import cases
 from analysis.studies import datasets
 from analysis.studies.suite import clean
 from analysis.studies.suite.rows import PARTS, SCHEMA, points, rows
 from analysis.studies.suite.score import grade_file
-from analysis.tables import write_csv
+from analysis.tables import read_csv, write_csv
 
 
 def test_serving_flags_are_those_counted_independently() -> None:
     """Found with the package's own answers (aiconfigurator 0.12.0): 430 squared widths, 55 implausible ones, 1,328 without workers."""
     words = clean.serving_flags(points()).str.split().explode().value_counts()
     assert (words["squared_width"], words["implausible_width"], words["no_worker_counts"]) == (430, 55, 1328)
+
+
+def test_plans_that_the_benchmark_did_not_write_down_are_those_it_ran() -> None:
+    """InferenceX pull 145 (3 November 2025) writes expert parallelism and attention data parallelism into results; before, the scripts set
+    them. Runs of December by the same image with the plan written down are the witness: they take as long."""
+    raw = read_csv(DATA / "measured_suite" / "serving_points.csv.gz", dtype=str, keep_default_na=False).drop_duplicates("id")
+    run = clean.as_run(raw)
+    moved = (raw != run).any(axis=1)
+    assert (run.loc[~moved] == raw.loc[~moved]).all(axis=None) and set(raw.columns[(raw != run).any()]) <= {*clean.WIDTHS, "batch_size"}
+    days = run["silicon_data_source"].str.extract(r"measured=(\d{4}-\d\d-\d\d)")[0]
+    assert days[moved].max() == "2025-11-10" and moved.sum() == 190
+    widths = run.loc[moved, clean.WIDTHS].astype(int)
+    assert (widths["tp_size"] * widths["attention_dp_size"] == widths["moe_tp_size"] * widths["moe_ep_size"]).all()
+    run["later"] = (~moved & (days == "2025-12-15")).to_numpy()
+    known = run[moved | run["later"]].reset_index(drop=True)
+    same = [
+        (c.engine, c.model.name, c.device, c.types, c.plan, c.clients, c.input_tokens, c.output_tokens) for c in cases.read(known)[0] if c
+    ]
+    pairs = (
+        known[~known["later"]]
+        .assign(same=pd.Series(same))
+        .merge(known[known["later"]].assign(same=pd.Series(same)), on="same", suffixes=("", "_later"))
+    )
+    apart = (pairs["silicon_tpot_ms"].astype(float) / pairs["silicon_tpot_ms_later"].astype(float) - 1).abs()
+    assert len(pairs) > 50 and apart.median() < 0.01 and apart.max() < 0.1
 
 
 @pytest.mark.parametrize("part", ["serving", "published"])

@@ -374,6 +374,48 @@ def test_experts_multiply_padded_tiles_in_the_releases_that_do(change, padded):
     np.testing.assert_array_equal(moe.arrays["tokens"][~few], operators.TOKENS[~few])
 
 
+@pytest.mark.parametrize(
+    ("change", "kernels"),
+    [
+        ({}, 62 * (2 + 2)),  # MiniMax: queries, keys and values as one, their output, and a mixture's two
+        ({"model_path": "qwen3-235b-a22b", "gemm_quant_mode": "bf16"}, 0),
+        ({"system": "h200_sxm"}, 0),
+        ({"model_path": "deepseek-v3"}, 61 * 3 + 3 * 2 + 58 * (2 + 2)),  # dense layers, or shared experts beside the routed
+    ],
+)
+def test_on_amd_kernels_quantise_what_products_by_block_take(change, kernels):
+    """SGLang's aiter_w8a8_block_fp8_linear calls aiter_per1x128_quant and then the product, aiter's fused experts before each of their two;
+    NVIDIA's kernel tables time both together. A host's call in Python launches them with the product."""
+    asked = {**ROW, "backend": "sglang", "system": "MI300X", "model_path": "minimax-m2.5", "gemm_quant_mode": "fp8_block", "tp_size": 8}
+    case = cases.case({**asked, **change})
+    own = points_module.configuration(case)
+    plain = replace(own, quantises=False)
+    assert operators.operators(own) - operators.operators(plain) == kernels
+    more, less = (sum(call.count * call.arrays["bytes"][0] for call in operators.calls(c) if call.part == "memory") for c in (own, plain))
+    assert (more > less) == (kernels > 0)
+    host = points_module.HOST["sglang"]
+    assert points_module.launch_s(case, host) == pytest.approx(8e-5 * operators.operators(plain))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, ("bf16", 32768, 512, 1)),
+        ({"osl": 8192}, ("bf16", 32768, 256, 1)),
+        ({"system": "b200_sxm"}, ("fp8", 32768, 128, 30)),
+        ({"system": "b200_sxm", "tp_size": 4, "moe_tp_size": 4}, ("fp8", 8192, 32, 10)),
+        ({"system": "b200_sxm", "gemm_quant_mode": "nvfp4", "precision": "fp4"}, ("fp8", 16384, 256, 30)),
+    ],
+)
+def test_deepseek_is_served_as_each_script_of_the_benchmark_starts_it(change, expected):
+    """benchmarks/dsr1_fp8_h200.sh (no --kv-cache-dtype: 16 bits), dsr1_fp8_b200.sh (by TP), dsr1_fp4_b200.sh of InferenceX. One script for
+    all made a decode step of 64 sequences on H200 twice as long as measured."""
+    asked = {**ROW, "backend": "sglang", "system": "h200_sxm", "model_path": "deepseek-ai/DeepSeek-R1", "gemm_quant_mode": "fp8_block"}
+    asked |= {"precision": "fp8", "isl": 1024, "osl": 1024, "tp_size": 8, "moe_tp_size": 8, "batch_size": 64}
+    found = settings.of(cases.case({**asked, **change}))
+    assert (found.kv, found.batched_tokens, found.max_running, found.receive_interval) == expected
+
+
 @pytest.mark.parametrize(("count", "chosen", "ranks"), [(256, 8, 1), (256, 8, 8), (128, 4, 4)])
 def test_a_batch_reaches_fewer_experts_than_even_choices_would(count, chosen, ranks):
     """Against draws: experts' chances are beta distributed around k / E with their squared mean over their variance as POPULARITY says."""

@@ -57,7 +57,8 @@ class Configuration:
     """What decides the step's operators: engine, model, plan, types (`attention`: of the products around it; `kv`: of the KV cache).
 
     `joined`: vectors of the served model's width that a drafting block makes into one; `lora_adapters`, `lora_rank`: as of a case;
-    `padded`: whether each expert multiplies a tile, however few tokens chose it (`TILE`).
+    `padded`: whether each expert multiplies a tile, however few tokens chose it (`TILE`); `quantises`: whether kernels of their own
+    quantise what products with scales by block take (NVIDIA's tables time them with the product).
     """
 
     engine: str
@@ -72,6 +73,7 @@ class Configuration:
     lora_adapters: int = 0
     lora_rank: int = 0
     padded: bool = False
+    quantises: bool = False
 
 
 def _gemm(part: str, grid: str, count: float, m: Floats, n: float, k: float, dtype: str) -> Call:
@@ -95,6 +97,27 @@ def _mesh(*axes: Floats) -> list[Floats]:
 
 def calls(c: Configuration) -> Iterator[Call]:
     """Every kernel call of a step, over the grids."""
+    for call in _calls(c):
+        yield call
+        if c.quantises:
+            yield from _quantising(call)
+
+
+def _quantising(call: Call) -> Iterator[Call]:
+    """What quantises the input of a product with scales by block, and of each of a mixture's two: 2 bytes read and 1 written a value.
+
+    Source: https://github.com/sgl-project/sglang python/sglang/srt/layers/quantization/fp8_utils.py (aiter_w8a8_block_fp8_linear, and its
+    like by Triton), https://github.com/ROCm/aiter aiter/fused_moe.py.
+    """
+    o, a = dict(call.options), call.arrays
+    if o.get("dtype") == "fp8_block":
+        between = o["top_k"] * o["intermediate"] / o["tensor_parallel"] if call.method == "moe" else 0.0
+        values = [a["m"] * a["k"]] if call.method == "gemm" else [a["tokens"] * width for width in (o["hidden"], between)]
+        for count in values:
+            yield _memory(call.grid, call.count, 3 * count)
+
+
+def _calls(c: Configuration) -> Iterator[Call]:
     t, tp = TOKENS, c.plan.tensor
     h = float(c.model.hidden)
     yield _memory("tokens", 1, 4 * t * h)

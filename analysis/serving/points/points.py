@@ -262,7 +262,8 @@ def launch_s(case: Case, host: Host) -> float:
     if devices.load(case.device).kind == "tpu":  # XLA compiles a step for each padded number of tokens into one program
         return 0.0
     if case.engine in OPERATOR_S and settings.of(case).script == "default" and not in_pieces(case):
-        return OPERATOR_S[case.engine] * operator_count(configuration(case))
+        # A product's call in Python launches what quantises for it, too.
+        return OPERATOR_S[case.engine] * operator_count(replace(configuration(case), quantises=False))
     # Where a block has attention or a feed-forward alone, two make a layer.
     return host.layer_s * (model.attention_layers + model.linear_layers + model.expert_layers + model.dense_layers) / 2
 
@@ -288,7 +289,8 @@ def configuration(case: Case) -> Configuration:
     router: str = case.model.experts.router if case.model.experts is not None else "bf16"
     router = "tf32" if router == "fp32" and s.tf32 else router
     adapters = case.lora_adapters, case.lora_rank
-    return Configuration(case.engine, case.model, case.plan, case.gemm, case.attention, routed, s.kv, router, 0, *adapters, padded(case))
+    own = padded(case), devices.load(case.device).vendor == "AMD"
+    return Configuration(case.engine, case.model, case.plan, case.gemm, case.attention, routed, s.kv, router, 0, *adapters, *own)
 
 
 def drafting(case: Case) -> Configuration:

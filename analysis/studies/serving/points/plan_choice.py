@@ -13,9 +13,10 @@ from analysis.serving.points import cases as case_rows
 from analysis.serving.points.answers import answer
 from analysis.serving.points.cases import Case
 from analysis.serving.points.constants import load
+from analysis.serving.points.points import release
 from analysis.studies.intervals import cluster_bootstrap
 from analysis.studies.serving.sources.rows import served
-from analysis.studies.suite.clean import at_its_best
+from analysis.studies.suite.clean import as_run, at_its_best
 from analysis.tables import read_csv
 
 TARGETS = (10.0, 20.0, 30.0, 50.0, 100.0, np.inf)
@@ -48,6 +49,7 @@ def _described(cases: list[Case | None]) -> pd.DataFrame:
             "types": case.types, "input_tokens": case.input_tokens, "output_tokens": case.output_tokens, "gpus": p.gpus,
             "plan": f"{p.tensor}x{p.attention_data}x{p.expert_tensor}x{p.expert}x{p.pipeline}", "all_clients": case.clients * p.ranks,
             "mean_output": case.mean_length * case.output_tokens, "aggregated": case.prefill is None,
+            "release": release(case.engine, case.version),
         })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -56,7 +58,7 @@ def suite() -> pd.DataFrame:
     """Points of the measured suite with answers held out by model family, and the peer's."""
     held = read_csv(DATA / "frozen" / "predictor_serving" / "points.csv").query("split == 'family'").set_index("id")
     frame = read_csv(DATA / "measured_suite" / "serving_points.csv.gz", dtype=str, keep_default_na=False)
-    frame = frame[frame["id"].isin(held.index)].reset_index(drop=True)
+    frame = as_run(frame[frame["id"].isin(held.index)].reset_index(drop=True))
     peer = at_its_best(read_csv(DATA / "recorded" / "aiconfigurator" / "predictions.csv.gz")).set_index("id")
     found = _described(case_rows.read(frame)[0]).assign(source=SUITE)
     ids = frame["id"]

@@ -19,7 +19,7 @@ from analysis.serving.points.constants import Parameters, group
 from analysis.serving.points.points import Points, features, points
 from analysis.studies.intervals import cluster_bootstrap
 from analysis.studies.serving.points.fit import fit_all
-from analysis.studies.suite.clean import CONFIGURATION, TIMES, at_its_best
+from analysis.studies.suite.clean import CONFIGURATION, TIMES, as_run, at_its_best
 from analysis.tables import read_csv
 
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ def read_sample(sample: str | Path, recorded: str | Path) -> Sample:
     Args:
         sample: silicon_sample.csv of the wheel; recorded: folder with row_flags.csv.gz and predictions.csv.gz.
     """
-    frame = read_csv(sample, dtype=str, keep_default_na=False)
+    frame = as_run(read_csv(sample, dtype=str, keep_default_na=False))
     flags = read_csv(Path(recorded) / "row_flags.csv.gz")
     peer = read_csv(Path(recorded) / "predictions.csv.gz")
     cases, _ = case_rows.read(frame)
