@@ -234,25 +234,29 @@ def _by_any_name() -> dict[str, Device]:
     names: dict[str, Device] = {}
     for device in all_devices().values():
         for name in (device.name, *device.aliases):
-            key = _plain(name)
+            key = plain(name)
             if key in names and names[key].name != device.name:
                 raise InputError(f"{name!r} names both {names[key].name} and {device.name}", key=name)
             names[key] = device
     return names
 
 
-def _plain(name: str) -> str:
-    return name.lower().replace("nvidia", "").replace("tesla", "").replace("-", "").replace("_", "").replace(" ", "")
+def plain(name: str) -> str:
+    """A name without case, marks, its maker's name and the word GPU, as sources print it: "AMD MI300X GPU" is "mi300x"."""
+    found = name.lower()
+    for word in ("nvidia", "tesla", "amd", "intel", "habana", "sambanova", "gpu", "-", "_", " "):
+        found = found.replace(word, "")
+    return found
 
 
 @lru_cache(maxsize=4096)
 def known(name: str) -> Device | None:
     """A device of `data/hardware` by name or alias; None: there is none."""
-    return _by_any_name().get(_plain(name))
+    return _by_any_name().get(plain(name))
 
 
 def load(name: str) -> Device:
-    """One device by name or alias (case, spaces, hyphens and the vendor's name do not matter), or the path of a file of one's own."""
+    """One device by name or alias (what `plain` leaves out does not matter), or the path of a file of one's own."""
     device = known(name)
     if device is None:
         from analysis.hardware import own

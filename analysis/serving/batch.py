@@ -18,7 +18,7 @@ from analysis.case_files import count
 from analysis.case_rows import read_cases
 from analysis.configs import read_yaml
 from analysis.errors import InputError
-from analysis.hardware import devices, own, systems
+from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
 from analysis.paths import DATA
 from analysis.serving.points.cases import check_engine, machine
@@ -44,15 +44,8 @@ MEASURED = ("A100-SXM4-40GB", "H100-SXM5-80GB", "MI250", "Max-1550", "Gaudi2", "
 RELEASES = "engines as LLM-Inference-Bench timed them in 2024; today's: `predict serving`, arrival static"
 ONE_SIBLING = 2.0
 """A platform with one device in the fit (AMD): its interval is this much wider than NVIDIA's, which has two; nothing calibrates it."""
-BENCHMARK_DEVICES = {
-    "a100": "A100-SXM4-40GB",
-    "a10040gb": "A100-SXM4-40GB",
-    "a10080gb": "A100-SXM4-80GB",
-    "intelmax1550": "Max-1550",
-    "intelpvc": "Max-1550",
-    "gh200": "GH200-96GB",
-}
-"""What the benchmark's names mean: its A100 are Polaris's of 40 GB (docs.alcf.anl.gov/polaris), its GH200 has 96 GB (arXiv:2411.00136)."""
+BENCHMARK_DEVICES = {"a100": "A100-SXM4-40GB"}
+"""What the benchmark's names mean: its A100 are Polaris's of 40 GB (docs.alcf.anl.gov/polaris)."""
 READS = Columns(
     names=(
         "hardware", "devices", "framework", "model", "input_tokens", "output_tokens", "input_output_tokens", "batch_size", "precision",
@@ -128,11 +121,7 @@ def platform(device: Device) -> str:
 
 def device_named(text: str) -> Device:
     """The device that a cell names: "Nvidia A100 GPU", "AMD MI300X GPU", "GH200"."""
-    name = models.plain(text)
-    for word in ("nvidia", "amd", "habana", "sambanova", "gpu"):
-        name = name.replace(word, "") if name not in BENCHMARK_DEVICES else name
-    name = name.removeprefix("intel") if name.startswith("intelgaudi") else name
-    device = devices.load(text if own.is_path(text) or not name else BENCHMARK_DEVICES.get(name, name))
+    device = devices.load(BENCHMARK_DEVICES.get(devices.plain(text), text))
     if "fp16" not in device.peak and "bf16" not in device.peak:
         raise InputError(f"{device.name} has no 16-bit rate")
     if platform(device) not in PLATFORMS:

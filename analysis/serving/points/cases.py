@@ -97,7 +97,6 @@ class Case:
         device: name as in the kernel library.
         engine: vllm, sglang, trtllm; `version` as printed, may be empty.
         measured: date of a measurement (2026-04-20), empty where its source names none, `ASKED_NOW` for a question.
-        image: tag of the container that was measured, empty where its source names none.
         origin: benchmark (the public client: burst of C, then closed loop) or vendor.
         precision: the row's label.
         gemm, attention, experts: types of the matrix products, of those around attention, of the routed experts.
@@ -139,7 +138,6 @@ class Case:
     prefill_batch: int = 1
     measured: str = ASKED_NOW
     answers: Literal["even", "exponential"] = "even"
-    image: str = ""
     kv: str = ""
     max_running: int = 0
     batched_tokens: int = 0
@@ -357,12 +355,6 @@ def measured(text: str) -> str:
     return found[1] if found else "" if text else ASKED_NOW
 
 
-def image(text: str) -> str:
-    """Tag of the container image in a measurement's source: what follows the last colon."""
-    found = re.search(r"[/#][\w.-]+:([\w.-]+)$", text)
-    return found[1] if found else ""
-
-
 def machine(device: str) -> systems.System:
     """The usual machine of a device."""
     return systems.of_device(devices.load(device))
@@ -547,7 +539,7 @@ def case(raw: Mapping[str, object]) -> Case:
     if prefix:
         assumed.append(f"the KV cache holds the first {prefix:,} tokens of each prompt, each request its own copy")
     return Case(
-        model=model, device=device, engine=engine, version=version, origin=origin(source), measured=when, image=image(source),
+        model=model, device=device, engine=engine, version=version, origin=origin(source), measured=when,
         precision=label, gemm=gemm, attention=attention, experts=experts, kv=KV_TYPES.get(kv, ""),
         input_tokens=input_tokens, output_tokens=output_tokens, prefix=prefix,
         max_running=_count(row, "max_num_seqs") if "max_num_seqs" in row else 0,

@@ -74,6 +74,7 @@ class Configuration:
     lora_rank: int = 0
     padded: bool = False
     quantises: bool = False
+    device: str = ""
 
 
 def _gemm(part: str, grid: str, count: float, m: Floats, n: float, k: float, dtype: str) -> Call:

@@ -20,7 +20,7 @@ from analysis.serving.points import settings
 from analysis.serving.points.cases import ASKED_NOW, Case, Plan, machine
 from analysis.serving.points.closed_loop import ENGINE, RESULT, simulate
 from analysis.serving.points.operators import GRIDS, PARTS, Configuration, adapter_bytes, operators
-from analysis.serving.points.step_table import Key, StepTable, on_grid, stack, step_tables
+from analysis.serving.points.step_table import StepTable, on_grid, stack, step_tables
 from analysis.workloads.models import Model
 
 Floats = NDArray[np.float64]
@@ -288,18 +288,17 @@ def configuration(case: Case) -> Configuration:
     routed = "int4" if case.experts == "mxfp4" and "fp4" not in devices.load(case.device).peak else case.experts
     router: str = case.model.experts.router if case.model.experts is not None else "bf16"
     router = "tf32" if router == "fp32" and s.tf32 else router
-    adapters = case.lora_adapters, case.lora_rank
-    own = padded(case), devices.load(case.device).vendor == "AMD"
-    return Configuration(case.engine, case.model, case.plan, case.gemm, case.attention, routed, s.kv, router, 0, *adapters, *own)
+    types, adapters = (case.gemm, case.attention, routed, s.kv, router), (case.lora_adapters, case.lora_rank)
+    amd = devices.load(case.device).vendor == "AMD"
+    return Configuration(case.engine, case.model, case.plan, *types, 0, *adapters, padded(case), amd, case.device)
 
 
 def drafting(case: Case) -> Configuration:
     """What decides the operators of what drafts."""
     d, own = case.draft, configuration(case)
     assert d is not None
-    plan = replace(case.plan, pipeline=1)
-    routed = own.experts if d.experts == case.experts else d.experts
-    return Configuration(case.engine, d.model, plan, d.gemm, d.attention, routed, own.kv, own.router, d.joined)
+    types = d.gemm, d.attention, own.experts if d.experts == case.experts else d.experts, own.kv, own.router
+    return Configuration(case.engine, d.model, replace(case.plan, pipeline=1), *types, d.joined, device=case.device)
 
 
 def points(cases: list[Case | None], library: Any, hide: str = "none", host: dict[str, Host] | None = None) -> Points:
@@ -307,18 +306,18 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
     host = host or HOST
     count = len(cases)
     table_of, prefill_of, draft_of = (np.full(count, -1) for _ in range(3))
-    keys: dict[Key, int] = {}
+    keys: dict[Configuration, int] = {}
     engines = np.zeros(count, ENGINE)
     status = [""] * count
     for i, case in enumerate(cases):
         if case is None:
             continue
         found = configuration(case)
-        table_of[i] = keys.setdefault(Key(found, case.device), len(keys))
+        table_of[i] = keys.setdefault(found, len(keys))
         if case.prefill is not None:
-            prefill_of[i] = keys.setdefault(Key(replace(found, plan=case.prefill), case.device), len(keys))
+            prefill_of[i] = keys.setdefault(replace(found, plan=case.prefill), len(keys))
         if case.draft is not None:
-            draft_of[i] = keys.setdefault(Key(drafting(case), case.device), len(keys))
+            draft_of[i] = keys.setdefault(drafting(case), len(keys))
         s = settings.of(case)
         rooms = [(plan, cache_tokens(case, plan, s.memory_share, KV_BYTES[s.kv])) for plan in (case.plan, case.prefill) if plan is not None]
         status[i] = next((reason for plan, room in rooms if (reason := without_room(case, plan, room))), "")

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,10 +32,13 @@ SHORTEST, LARGEST = 1e-9, 1e9
 
 
 def _read(prefix: str | Path, kind: str, required: list[str]) -> pd.DataFrame:
+    """A table of a profile; without columns where there is no skew table."""
     for ending in (".csv.gz", ".csv"):
         path = Path(f"{prefix}_{kind}{ending}")
         if is_file(path):
             return _checked(read_csv(path, required=required), path, [name for name in required if name != "layer"])
+    if kind == "skew":
+        return pd.DataFrame()
     raise InputError(f"there is no {prefix}_{kind}.csv.gz", key="profile")
 
 
@@ -48,11 +52,6 @@ def _checked(table: pd.DataFrame, path: Path, columns: list[str]) -> pd.DataFram
         if name in columns and table[name].nunique() < 2:
             raise InputError("has one value; at least two are needed", path=path, key=name)
     return table
-
-
-def _optional(prefix: str | Path, kind: str, required: list[str]) -> pd.DataFrame | None:
-    exists = any(is_file(f"{prefix}_{kind}{ending}") for ending in (".csv.gz", ".csv"))
-    return _read(prefix, kind, required) if exists else None
 
 
 def captured(tokens: Floats, largest: int) -> Floats:
@@ -132,14 +131,13 @@ def _attention(prefix: str | Path, layers: int) -> tuple[Floats, Floats, Floats,
     before = np.unique(table["kv_prefill"]).astype(np.float64)
     cached = np.unique(table["kv_decode"]).astype(np.float64)
     out = np.zeros((chunks.size, before.size, decodes.size, cached.size))
-    for _, rows in table.groupby(["prefill_chunk", "n_decode"]):
-        chunk, count = rows["prefill_chunk"].iloc[0], rows["n_decode"].iloc[0]
-        i, k = int(np.searchsorted(chunks, chunk)), int(np.searchsorted(decodes, count))
+    groups: Any = table.groupby(["prefill_chunk", "n_decode"])
+    for (chunk, count), rows in groups:
         pivot = rows.pivot_table(index="kv_prefill", columns="kv_decode", values="time_us").sort_index().sort_index(axis=1)
         values = pivot.interpolate(axis=1, limit_direction="both").interpolate(axis=0, limit_direction="both").to_numpy(dtype=np.float64)
         wide = np.stack([_lengthen(pivot.columns.to_numpy(dtype=np.float64), line, cached) for line in values])
         full = np.stack([_lengthen(pivot.index.to_numpy(dtype=np.float64), line, before) for line in wide.T]).T
-        out[i, :, k, :] = full
+        out[np.searchsorted(chunks, chunk), :, np.searchsorted(decodes, count), :] = full
     return 1e-6 * layers * out, chunks, before, decodes, cached
 
 
@@ -155,8 +153,8 @@ def _lengthen(x: Floats, y: Floats, at: Floats) -> Floats:
 
 
 def _alpha(prefix: str | Path) -> tuple[Floats, Floats, Floats]:
-    table = _optional(prefix, "skew", ["n", "pc", "kvs", "kv_big", "kv_mean", "t_mean_us", "t_max_us", "t_skew_us"])
-    if table is None:
+    table = _read(prefix, "skew", ["n", "pc", "kvs", "kv_big", "kv_mean", "t_mean_us", "t_max_us", "t_skew_us"])
+    if table.empty:
         return np.zeros((0, 0, 0)), np.zeros(0), np.zeros(0)
     table = table[table["t_max_us"] > table["t_mean_us"]]
     wide = table["t_max_us"] - table["t_mean_us"]
@@ -165,9 +163,9 @@ def _alpha(prefix: str | Path) -> tuple[Floats, Floats, Floats]:
     )
     chunks, decodes = np.unique(table["pc"]).astype(np.float64), np.unique(table["n"]).astype(np.float64)
     out = np.full((chunks.size, decodes.size, len(SKEW_LEVERS) + 1), table["alpha"].median())
-    for _, rows in table.groupby(["pc", "n", "group"]):
-        chunk, count, group = (rows[name].iloc[0] for name in ("pc", "n", "group"))
-        out[int(np.searchsorted(chunks, chunk)), int(np.searchsorted(decodes, count)), int(group)] = rows["alpha"].median()
+    groups: Any = table.groupby(["pc", "n", "group"])["alpha"]
+    for (chunk, count, group), alpha in groups:
+        out[np.searchsorted(chunks, chunk), np.searchsorted(decodes, count), group] = alpha.median()
     return np.clip(out, 0.0, 1.0), chunks, decodes
 
 
@@ -184,9 +182,8 @@ def _experts(prefix: str | Path, model: Model, tensor: int, data: int) -> tuple[
     table = _read(alone, "moe", ["tokens", "activated_experts", "time_us"])
     tokens, active = (np.unique(table[name]).astype(np.float64) for name in ("tokens", "activated_experts"))
     out = np.zeros((tokens.size, active.size))
-    for _, rows in table.groupby("tokens"):
-        order = rows.sort_values("activated_experts")
-        out[int(np.searchsorted(tokens, rows["tokens"].iloc[0]))] = _lengthen(
-            order["activated_experts"].to_numpy(dtype=np.float64), order["time_us"].to_numpy(dtype=np.float64), active
-        )
+    groups: Any = table.sort_values("activated_experts").groupby("tokens")
+    for count, rows in groups:
+        sizes, times = (rows[name].to_numpy(dtype=np.float64) for name in ("activated_experts", "time_us"))
+        out[np.searchsorted(tokens, count)] = _lengthen(sizes, times, active)
     return 1e-6 * model.expert_layers * out, tokens, active

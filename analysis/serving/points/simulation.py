@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, AliasChoices, Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from analysis.configs import MOST_COUNT, Asked, Count, Rate, Seconds, Strict, configuration, read_yaml
 from analysis.errors import InputError
@@ -55,7 +55,7 @@ from analysis.serving.points.calibrated import Served, served
 from analysis.serving.points.cases import MOST_CLIENTS, SHORTEST
 from analysis.serving.points.closed_loop import drawn
 from analysis.serving.requests import Requests, make_requests, read_requests
-from analysis.serving.schedulers.names import Scheduler
+from analysis.serving.schedulers.names import Scheduler, one_of
 from analysis.serving.simulate import Result, simulate
 from analysis.serving.step_time.linear import read_fit
 from analysis.serving.step_time.roofline import Roofline, kv_blocks, roofline
@@ -73,13 +73,6 @@ WEIGHT_BYTES = {"fp64": 8.0, "fp32": 4.0, "tf32": 4.0, "fp8": 1.0, "int8": 1.0, 
 
 Requested = Annotated[int, Field(ge=0, le=MOST_REQUESTS)]
 Replicas = Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
-
-
-def known_routing(name: str) -> str:
-    """A name that `engine.ROUTINGS` has."""
-    if name not in ROUTINGS:
-        raise ValueError(f"expected one of {', '.join(ROUTINGS)}")
-    return name
 
 
 @configuration
@@ -287,7 +280,7 @@ class SimulationConfig(Asked):
     limits: StatedLimits = StatedLimits()
     steps: Annotated[CalibratedSteps | LinearSteps | FileSteps | ProfileSteps | RooflineSteps, Field(discriminator="kind")]
     replicas: Replicas = 1
-    routing: Annotated[str, AfterValidator(known_routing)] = "round_robin"
+    routing: Annotated[str, one_of(ROUTINGS)] = "round_robin"
     seed: Annotated[int, Field(ge=0)] = 0
     slo: SloConfig = SloConfig()
     disaggregation: DisaggregationConfig | None = None

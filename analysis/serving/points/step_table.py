@@ -21,14 +21,6 @@ Floats = op.Floats
 
 
 @dataclass(frozen=True)
-class Key:
-    """What a step table depends on."""
-
-    configuration: op.Configuration
-    device: str
-
-
-@dataclass(frozen=True)
 class StepTable:
     """Seconds by part on each grid, and the standard deviation of their logarithm.
 
@@ -145,16 +137,16 @@ def _worst(text: Any) -> str:
     return max((str(x) for x in np.unique(np.atleast_1d(text))), default="")
 
 
-def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepTable]:
+def step_tables(configurations: list[op.Configuration], library: Any, hide: str = "none") -> list[StepTable]:
     """Step tables of many configurations.
 
     Args:
         hide: timings that the kernel models may not use: none, device or architecture.
     """
     handles: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for i, key in enumerate(keys):
-        handles[key.device, key.configuration.engine].append(i)
-    tables: list[StepTable | None] = [None] * len(keys)
+    for i, each in enumerate(configurations):
+        handles[each.device, each.engine].append(i)
+    tables: list[StepTable | None] = [None] * len(configurations)
     for (device, engine), members in handles.items():
         try:
             names = (engine, *(name for name in FRAMEWORKS if name != engine))
@@ -163,10 +155,9 @@ def step_tables(keys: list[Key], library: Any, hide: str = "none") -> list[StepT
             for i in members:
                 tables[i] = StepTable({}, {}, "", error.reason)
             continue
-        configurations = {i: keys[i].configuration for i in members}
-        if hide != "none" or framework_handles[0].gpu.vendor != "NVIDIA":  # the router's times were measured
-            configurations = {i: replace(one, router="bf16") for i, one in configurations.items()}
-        requests = [(i, call) for i in members for call in op.calls(configurations[i])]
+        measured = hide == "none" and framework_handles[0].gpu.vendor == "NVIDIA"  # the router's times
+        found = {i: configurations[i] if measured else replace(configurations[i], router="bf16") for i in members}
+        requests = [(i, call) for i in members for call in op.calls(found[i])]
         collected: dict[int, list[Any]] = defaultdict(list)
         for row in _evaluate(framework_handles, requests):
             collected[row[0]].append(row)
@@ -199,13 +190,13 @@ def _table(rows: list[Any]) -> StepTable:
     return StepTable(seconds, log_sd, max(sources, default=""), "; ".join(sorted(reasons)), tuple(sorted(notes)))
 
 
-def stack(tables: list[StepTable], scale: dict[str, float] | None = None) -> Tables:
+def stack(tables: list[StepTable]) -> Tables:
     """The tables of many configurations for the compiled loop."""
-    factor = np.array([(scale or {}).get(part, 1.0) for part in op.PARTS])
+    every = np.ones(len(op.PARTS))
 
     def block(grid: str) -> Floats:
         shape = tuple(axis.size for axis in op.GRIDS[grid])
-        return np.stack([np.nan_to_num(np.tensordot(factor, table.seconds[grid], 1)).reshape(shape) for table in tables])
+        return np.stack([np.nan_to_num(np.tensordot(every, table.seconds[grid], 1)).reshape(shape) for table in tables])
 
     axes = [axis for axes in op.GRIDS.values() for axis in axes]
     return Tables(block("tokens"), block("sequences"), block("decode"), block("prefill"), *axes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -43,11 +44,16 @@ def kind_of(scheduler: str) -> Kind:
     return SCHEDULERS[scheduler]
 
 
-def _known(scheduler: str) -> str:
-    if scheduler not in SCHEDULERS:
-        raise ValueError(f"expected one of {', '.join(SCHEDULERS)}")
-    return scheduler
+def one_of(names: Collection[str]) -> AfterValidator:
+    """A check of a configuration's text: it is one of some names."""
+
+    def check(name: str) -> str:
+        if name not in names:
+            raise ValueError(f"expected one of {', '.join(names)}")
+        return name
+
+    return AfterValidator(check)
 
 
-Scheduler = Annotated[str, AfterValidator(_known)]
+Scheduler = Annotated[str, one_of(SCHEDULERS)]
 """A name that a configuration may give."""

@@ -114,7 +114,8 @@ def profiled_s(p: Profile, replica: Replica, size: int) -> float:
             emitted += 1 if request.processed + chunk == request.prefill else 0
     mean = cached / decodes if decodes > 0 else 0.0
     behind = seen / prompts if prompts > 0 else 0.0
-    attend = attention_s(p, float(prompts), behind, float(decodes), mean)
+    even = attention_s(p, float(prompts), behind, float(decodes), mean)
+    attend = even
     if prompts > 0:
         attend -= attention_s(p, float(prompts), behind, 0.0, 0.0)
         least = p.chunk_axis[1]
@@ -125,7 +126,6 @@ def profiled_s(p: Profile, replica: Replica, size: int) -> float:
                 attend += max(0.0, attention_s(p, max(least, float(chunk)), float(request.processed), 0.0, 0.0) - launch)
         attend += launch
     if decodes > 1 and p.alpha.size > 0 and tallest > mean:
-        even = attention_s(p, float(prompts), behind, float(decodes), mean)
         wide = max(0.0, attention_s(p, float(prompts), behind, float(decodes), float(tallest)) - even)
         group = 0
         while group < len(SKEW_LEVERS) and wide > SKEW_LEVERS[group] * even:
