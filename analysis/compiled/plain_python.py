@@ -120,8 +120,6 @@ class _Part:
         self.size = prod(self.shape)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return _Slice(self, range(len(self))[index])
         return self.whole[self.at + (index if isinstance(index, tuple) else (index,))]
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -132,22 +130,6 @@ class _Part:
 
     def __iter__(self) -> Iterator[Any]:
         return (self[at] for at in range(len(self)))
-
-
-class _Slice:
-    """Some elements of an array within an array."""
-
-    def __init__(self, whole: _Part, places: range) -> None:
-        self.whole, self.places, self.size, self.shape = whole, places, len(places), (len(places),)
-
-    def __getitem__(self, index: Any) -> Any:
-        return _Slice(self.whole, self.places[index]) if isinstance(index, slice) else self.whole[self.places[index]]
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.whole[self.places[index]] = value
-
-    def __len__(self) -> int:
-        return self.size
 
 
 def _read(value: Any) -> Any:

@@ -136,7 +136,7 @@ def _bounded(
     """The inner configurations that fit: what each costs at least, rising, and which it is."""
     touched = np.array([_touched(problem, tensor) for tensor in problem.tensors])
     bounds = np.empty(space.inner_configurations)
-    chosen = np.empty((space.inner_configurations, 1 + len(problem.bounds)), dtype=np.int64)
+    chosen = np.empty((space.inner_configurations, len(problem.bounds) + 1), dtype=np.int64)
     options = (space.lane_choices, space.spatial, space.temporal, space.inner_first, space.groups_first)
     bound = bound_configurations.chosen(small)
     filled = bound(*common, touched, *options, lane_order, worker.work, worker.scratch, bounds, chosen, worker.counted)
@@ -181,7 +181,7 @@ def best_mapping(
     started = time.process_time()
     bounds, chosen = _bounded(common, problem, space, lane_order, state[0], small)
     filled = len(bounds)
-    sizes = np.diff(space.inner_first)[chosen[:, 1:]].prod(axis=1) if small and workers == 1 else np.full(filled, PLAIN_SPLITS + 1)
+    sizes = np.diff(space.inner_first)[chosen[:, :-1]].prod(axis=1) if small and workers == 1 else np.full(filled, PLAIN_SPLITS + 1)
 
     def work_on(number: int, first: int, last: int, search: Callable[..., None] = open_configurations) -> None:
         own, mine = state[number], slice(first + number, last, workers)

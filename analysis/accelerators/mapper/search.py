@@ -165,9 +165,9 @@ def bound_configurations(
                     coefficient, tab.relevant, left_over, scratch.ones, share, share, scratch.own_words, scratch.nowhere
                 )
                 bounds[n] = objective_value(objective, energy, cycles, cycle_s)
-                chosen[n, 0] = c
+                chosen[n, pointer.size] = c
                 for d in range(pointer.size):
-                    chosen[n, 1 + d] = pointer[d]
+                    chosen[n, d] = pointer[d]
                 n += 1
             more = _next(pointer, groups_first, choices[c])
     return n
@@ -294,8 +294,8 @@ def open_configurations(
         if stats[SPLITS] >= most_splits:
             stats[UNPROVEN] += 1
             return
-        groups = chosen[n][1:]
-        outside = _place(tab, split, choices[chosen[n, 0]], groups, spatial_options, temporal_options, inner_first, scratch)
+        groups = chosen[n]
+        outside = _place(tab, split, choices[chosen[n, pointer.size]], groups, spatial_options, temporal_options, inner_first, scratch)
         cycles, _ = measure(tab, temporal, spatial, work, counts)
         constant = macs * tab.mac_energy
         for t in range(tensors):

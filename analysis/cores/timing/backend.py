@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from analysis.compiled import inner
 from analysis.cores.timing import state as st
 from analysis.cores.timing.execute import execute, to_writeback
+from analysis.cores.timing.frontend import drop_first, keep, resume
 from analysis.cores.timing.memory import L1D, REFUSED, access
 from analysis.cores.timing.state import Record
 
@@ -212,14 +213,12 @@ def dispatch_some(s: Record, code: Record, queue: NDArray, n: int, nxt: int) -> 
 
 
 @inner(_nrt=False)
-def dispatch_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
-    """Keep the `n` instructions that came and tell rename to stop (iew.cc: block)."""
+def dispatch_block(s: Record, nxt: int, came: NDArray, first: int, n: int) -> None:
+    """Keep what came, from place `first` on, and tell rename to stop (iew.cc: block)."""
     if s.dispatch_status != st.BLOCKED and s.dispatch_status != st.UNBLOCKING:
         s.signal[nxt, st.IEW_BLOCK] = 1
         s.active = 1
-    for k in range(n):
-        s.dispatch_skid[s.dispatch_skid_n] = came[k]
-        s.dispatch_skid_n += 1
+    s.dispatch_skid_n = keep(s.dispatch_skid, s.dispatch_skid_n, came, first, n)
     s.dispatch_status = st.BLOCKED
 
 
@@ -248,35 +247,23 @@ def dispatch(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
         s.dispatch_status = st.SQUASHING if s.dispatch_status != st.BLOCKED else st.BLOCKED
         for k in range(n):
             count_dispatched(s, s.window[came[k]], nxt)
-        dispatch_block(s, nxt, came, 0)
+        dispatch_block(s, nxt, came, 0, 0)
         return
     if s.free_iq <= 0:
-        dispatch_block(s, nxt, came, n)
+        dispatch_block(s, nxt, came, 0, n)
         return
-    if s.dispatch_status == st.BLOCKED:
-        s.active = 1
-        s.dispatch_status = st.UNBLOCKING
-        if s.dispatch_skid_n == 0:
-            s.signal[nxt, st.IEW_UNBLOCK] = 1
-            s.dispatch_status = st.RUNNING
-    elif s.dispatch_status == st.SQUASHING:
-        s.active = 1
-        s.dispatch_status = st.RUNNING
+    s.dispatch_status = resume(s, nxt, s.dispatch_status, s.dispatch_skid_n, st.IEW_UNBLOCK)
     if s.dispatch_status == st.RUNNING:
         taken = dispatch_some(s, code, came, n, nxt)
         if taken < n:
-            dispatch_block(s, nxt, came[taken:], n - taken)
+            dispatch_block(s, nxt, came, taken, n)
             s.signal[nxt, st.IEW_UNBLOCK] = 0
     elif s.dispatch_status == st.UNBLOCKING:
         s.active = 1
         taken = dispatch_some(s, code, s.dispatch_skid, s.dispatch_skid_n, nxt)
-        for k in range(taken, s.dispatch_skid_n):
-            s.dispatch_skid[k - taken] = s.dispatch_skid[k]
-        s.dispatch_skid_n -= taken
+        s.dispatch_skid_n = drop_first(s.dispatch_skid, s.dispatch_skid_n, taken)
         blocked = s.dispatch_skid_n > 0
-        for k in range(n):
-            s.dispatch_skid[s.dispatch_skid_n] = came[k]
-            s.dispatch_skid_n += 1
+        s.dispatch_skid_n = keep(s.dispatch_skid, s.dispatch_skid_n, came, 0, n)
         if blocked:
             s.dispatch_status = st.BLOCKED
         elif s.dispatch_skid_n == 0:

@@ -17,14 +17,14 @@ from analysis.cores.timing.state import Record
 @inner(_nrt=False)
 def rob_squash_some(s: Record) -> None:
     """Squash `squash_width` instructions from the tail of the ROB towards the head; those may leave it."""
-    for _ in range(s.squash_width):
-        if s.squash_at < s.rob_head or s.window[s.rob[s.squash_at & st.ROB_MASK]].seq <= s.squash_seq:
-            s.squash_at = -1
+    left = s.squash_width
+    while s.squash_at >= s.rob_head and s.window[s.rob[s.squash_at & st.ROB_MASK]].seq > s.squash_seq:
+        if left == 0:
             return
         s.window[s.rob[s.squash_at & st.ROB_MASK]].can_commit = 1
         s.squash_at -= 1
-    if s.squash_at < s.rob_head or s.window[s.rob[s.squash_at & st.ROB_MASK]].seq <= s.squash_seq:
-        s.squash_at = -1
+        left -= 1
+    s.squash_at = -1
 
 
 @inner(_nrt=False)

@@ -68,11 +68,7 @@ def mark_squashed(s: Record, seq: int) -> None:
     """Everything younger than `seq` will not commit."""
     at = s.next_seq - 1
     while at > seq:
-        e = s.window[at & st.WINDOW_MASK]
-        if e.squashed:  # all younger ones were squashed with it or before it
-            at -= 1
-            continue
-        e.squashed = 1
+        s.window[at & st.WINDOW_MASK].squashed = 1
         at -= 1
 
 
@@ -131,8 +127,7 @@ def fetch(s: Record, code: Record, index: NDArray, addresses: NDArray, m: Record
         fetching = True
     elif s.fetch_status == st.RUNNING:
         if not (s.buffer_valid and s.fetch_pc & mask == s.buffer_pc):
-            if cycle >= s.trap_until:
-                ask_for_block(s, m, s.fetch_pc, cycle)
+            ask_for_block(s, m, s.fetch_pc, cycle)
             s.active = 1
         else:
             fetching = True
@@ -230,11 +225,25 @@ def resume(s: Record, nxt: int, status: int, skid: int, unblock: int) -> int:
 
 
 @inner(_nrt=False)
-def decode_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
-    """Keep what came in the skid buffer and tell fetch to wait, or not to go on after all."""
-    for k in range(n):
-        s.decode_skid[s.decode_skid_n] = came[k]
-        s.decode_skid_n += 1
+def keep(skid: NDArray, held: int, came: NDArray, first: int, n: int) -> int:
+    """Put what came, from place `first` on, behind what a skid buffer holds; how many it holds then."""
+    for k in range(first, n):
+        skid[held + k - first] = came[k]
+    return held + n - first
+
+
+@inner(_nrt=False)
+def drop_first(skid: NDArray, held: int, taken: int) -> int:
+    """Take the first of a skid buffer out of it; how many are left."""
+    for k in range(taken, held):
+        skid[k - taken] = skid[k]
+    return held - taken
+
+
+@inner(_nrt=False)
+def decode_block(s: Record, nxt: int, came: NDArray, first: int, n: int) -> None:
+    """Keep what came, from place `first` on, in the skid buffer and tell fetch to wait, or not to go on after all."""
+    s.decode_skid_n = keep(s.decode_skid, s.decode_skid_n, came, first, n)
     if s.decode_status != st.BLOCKED:
         s.decode_status = st.BLOCKED
         s.active = 1
@@ -299,7 +308,7 @@ def decode(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
         s.active = 1
         return
     if s.decode_stalled:
-        decode_block(s, nxt, came, n)
+        decode_block(s, nxt, came, 0, n)
         return
     s.decode_status = resume(s, nxt, s.decode_status, s.decode_skid_n, st.DECODE_UNBLOCK)
     if s.decode_status == st.RUNNING:
@@ -311,7 +320,7 @@ def decode(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
             s.decode_status = st.SQUASHING
             s.decode_skid_n = 0
         elif taken < n:
-            decode_block(s, nxt, came[taken:], n - taken)
+            decode_block(s, nxt, came, taken, n)
     else:  # unblocking: the skid buffer first
         s.active = 1
         taken = decode_some(s, code, s.decode_skid, s.decode_skid_n, cycle, nxt)
@@ -320,15 +329,11 @@ def decode(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
             s.decode_status = st.SQUASHING
             s.decode_skid_n = 0
             return
-        for k in range(taken, s.decode_skid_n):
-            s.decode_skid[k - taken] = s.decode_skid[k]
-        s.decode_skid_n -= taken
+        s.decode_skid_n = drop_first(s.decode_skid, s.decode_skid_n, taken)
         if s.decode_skid_n > 0:
-            decode_block(s, nxt, came, n)
+            decode_block(s, nxt, came, 0, n)
         else:
-            for k in range(n):
-                s.decode_skid[s.decode_skid_n] = came[k]
-                s.decode_skid_n += 1
+            s.decode_skid_n = keep(s.decode_skid, 0, came, 0, n)
         if s.decode_skid_n == 0:
             s.signal[nxt, st.DECODE_UNBLOCK] = 1
             s.decode_status = st.RUNNING

@@ -402,7 +402,6 @@ def access(m: Record, cache: int, address: int, write: int, kind: int, argument:
     if cache == L1D:
         for ahead in range(1, m.prefetch_degree + 1):  # next-line prefetch into L2
             if find_line(m, L2, line + ahead) < 0:
-                m.prefetches += 1
                 l2_read(m, line + ahead, -1, cycle + m.tag_cycles[cache])
     return 0
 

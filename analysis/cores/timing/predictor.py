@@ -226,27 +226,23 @@ def correct(p: Record, seq: int, taken: int, target: int) -> None:
 
 
 @inner(_nrt=False)
+def count(counters: NDArray, index: int, up: int) -> None:
+    """A counter of two bits goes up or down, as far as it can."""
+    if up and counters[index] < 3:
+        counters[index] += 1
+    elif not up and counters[index] > 0:
+        counters[index] -= 1
+
+
+@inner(_nrt=False)
 def tournament_learn(p: Record, h: Record) -> None:
     """Counters of a branch that retires: the choice between both when they disagreed, then each for itself."""
     index = h.global_history & p.global_mask
-    up = h.taken
     if h.kind == BRANCH:
         if h.local_taken != h.global_taken:
-            if h.local_taken == up:
-                if p.choice_counter[index] > 0:
-                    p.choice_counter[index] -= 1
-            elif p.choice_counter[index] < 3:
-                p.choice_counter[index] += 1
-        if up:
-            if p.local_counter[h.local_history] < 3:
-                p.local_counter[h.local_history] += 1
-        elif p.local_counter[h.local_history] > 0:
-            p.local_counter[h.local_history] -= 1
-    if up:
-        if p.global_counter[index] < 3:
-            p.global_counter[index] += 1
-    elif p.global_counter[index] > 0:
-        p.global_counter[index] -= 1
+            count(p.choice_counter, index, h.local_taken != h.taken)
+        count(p.local_counter, h.local_history, h.taken)
+    count(p.global_counter, index, h.taken)
 
 
 @inner(_nrt=False)

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from analysis.compiled import inner
 from analysis.cores.timing import state as st
+from analysis.cores.timing.frontend import drop_first, keep, resume
 from analysis.cores.timing.state import Record
 
 
 @inner(_nrt=False)
-def rename_block(s: Record, nxt: int, came: NDArray, n: int) -> None:
-    """Keep the `n` instructions that came in the skid buffer and tell decode, in the signals' row `nxt`, to stop (rename.cc: block)."""
-    for k in range(n):
-        s.rename_skid[s.rename_skid_n] = came[k]
-        s.rename_skid_n += 1
+def rename_block(s: Record, nxt: int, came: NDArray, first: int, n: int) -> None:
+    """Keep what came, from place `first` on, in the skid buffer and tell decode, in the signals' row `nxt`, to stop (rename.cc: block)."""
+    s.rename_skid_n = keep(s.rename_skid, s.rename_skid_n, came, first, n)
     if s.rename_status != st.BLOCKED:
         s.active = 1
         if s.rename_status != st.UNBLOCKING:
@@ -153,17 +152,9 @@ def rename(s: Record, code: Record, cycle: int, cur: int, nxt: int) -> None:
             s.freeing_int = 0
             s.freeing_float = 0
         if rename_stalls(s, cur):
-            rename_block(s, nxt, came, n)
+            rename_block(s, nxt, came, 0, n)
         else:
-            if s.rename_status == st.BLOCKED:
-                s.rename_status = st.UNBLOCKING
-                s.active = 1
-                if s.rename_skid_n == 0:
-                    s.signal[nxt, st.RENAME_UNBLOCK] = 1
-                    s.rename_status = st.RUNNING
-            elif s.rename_status == st.SQUASHING:
-                s.rename_status = st.RUNNING
-                s.active = 1
+            s.rename_status = resume(s, nxt, s.rename_status, s.rename_skid_n, st.RENAME_UNBLOCK)
             rename_work(s, code, came, n, cycle, cur, nxt)
         # registers that committed instructions replaced are free again
         done = s.signal[cur, st.DONE_SEQ]
@@ -190,23 +181,19 @@ def rename_work(s: Record, code: Record, came: NDArray, n: int, cycle: int, cur:
         s.active = 1
         taken, block = rename_some(s, code, came, n, cycle, cur)
         if block:
-            rename_block(s, nxt, came[taken:], n - taken)
+            rename_block(s, nxt, came, taken, n)
             s.signal[nxt, st.RENAME_UNBLOCK] = 0
     elif s.rename_status == st.UNBLOCKING:
         s.active = 1
         block = False
         if s.rename_skid_n > 0:
             taken, block = rename_some(s, code, s.rename_skid, s.rename_skid_n, cycle, cur)
-            for k in range(taken, s.rename_skid_n):
-                s.rename_skid[k - taken] = s.rename_skid[k]
-            s.rename_skid_n -= taken
+            s.rename_skid_n = drop_first(s.rename_skid, s.rename_skid_n, taken)
         if block:
-            rename_block(s, nxt, came, n)
+            rename_block(s, nxt, came, 0, n)
             s.signal[nxt, st.RENAME_UNBLOCK] = 0
             return
-        for k in range(n):
-            s.rename_skid[s.rename_skid_n] = came[k]
-            s.rename_skid_n += 1
+        s.rename_skid_n = keep(s.rename_skid, s.rename_skid_n, came, 0, n)
         if s.rename_skid_n == 0:
             s.signal[nxt, st.RENAME_UNBLOCK] = 1
             s.rename_status = st.RUNNING

@@ -169,7 +169,7 @@ CORE = np.dtype(
         ("fetch_width", "i8"), ("decode_width", "i8"), ("rename_width", "i8"), ("dispatch_width", "i8"), ("issue_width", "i8"),
         ("writeback_width", "i8"), ("commit_width", "i8"), ("squash_width", "i8"), ("fetch_queue_entries", "i8"), ("fetch_bytes", "i8"),
         ("rob_entries", "i8"), ("iq_entries", "i8"), ("lq_entries", "i8"), ("sq_entries", "i8"), ("free_int", "i8"), ("free_float", "i8"),
-        ("dependence_shift", "i8"), ("store_set_period", "i8"), ("trap_latency", "i8"), ("perfect_branches", "i8"), ("wrong_path", "i8"),
+        ("dependence_shift", "i8"), ("store_set_period", "i8"), ("perfect_branches", "i8"), ("wrong_path", "i8"),
         ("memory_speculation", "i8"), ("forwarding_cycles", "i8"),
         ("unit_count", "i8", (UNITS,)), ("latency", "i8", (32,)), ("pipelined", "i8", (32,)), ("unit_of", "i8", (32,)),
         # time and signals
@@ -179,7 +179,7 @@ CORE = np.dtype(
         ("buffer_pc", "i8"), ("buffer_valid", "i8"),
         ("fetch_request", "i8"), ("next_seq", "i8"), ("fetch_stalled", "i8"), ("fetch_queue", "i4", (WINDOW,)),
         ("fetch_queue_head", "i8"),
-        ("fetch_queue_tail", "i8"), ("trap_until", "i8"),
+        ("fetch_queue_tail", "i8"),
         # pipeline registers, by cycle modulo 8: fetch to decode, decode to rename, rename to dispatch and to the ROB
         ("to_decode", "i4", (8, MAX_WIDTH)), ("to_decode_n", "i8", (8,)), ("to_rename", "i4", (8, MAX_WIDTH)),
         ("to_rename_n", "i8", (8,)),
@@ -209,8 +209,7 @@ CORE = np.dtype(
         # reorder buffer
         ("rob", "i4", (MAX_ROB,)), ("rob_head", "i8"), ("rob_tail", "i8"), ("commit_status", "i8"), ("squash_at", "i8"),
         ("squash_seq", "i8"),
-        ("youngest_seq", "i8"), ("oldest_seq", "i8"), ("committed", "i8"), ("last_done", "i8"),
-        ("done_commit", "i8"),
+        ("youngest_seq", "i8"), ("oldest_seq", "i8"), ("committed", "i8"),
         # counters
         ("branch_mispredictions", "i8"), ("branches", "i8"), ("memory_order_violations", "i8"), ("squashed", "i8"),
         ("forwarded_loads", "i8"),
@@ -233,11 +232,11 @@ MEMORY = np.dtype(
         ("line_bits", "i8"), ("sets", "i8", (3,)), ("ways", "i8", (3,)), ("first_line", "i8", (3,)), ("tag_cycles", "i8", (3,)),
         ("data_cycles", "i8", (3,)), ("response_cycles", "i8", (3,)), ("perfect", "i8", (3,)), ("accesses", "i8", (3,)),
         ("misses", "i8", (3,)),
-        ("writebacks", "i8", (3,)), ("mshrs", "i8", (3,)), ("targets_per_mshr", "i8", (3,)), ("prefetches", "i8"),
+        ("writebacks", "i8", (3,)), ("mshrs", "i8", (3,)), ("targets_per_mshr", "i8", (3,)),
         ("prefetch_degree", "i8"),
         ("mshr_line", "i8", (2, MAX_MSHR)), ("mshr_used", "i8", (2,)), ("mshr_target", "i4", (2, MAX_MSHR)),
         ("mshr_targets", "i8", (2, MAX_MSHR)),
-        ("mshr_payload", "i8", (2, MAX_MSHR)), ("mshr_offset", "i8", (2, MAX_MSHR)),
+        ("mshr_offset", "i8", (2, MAX_MSHR)),
         ("blocked", "i8", (3,)), ("refused", "i8", (3,)),
         ("target_next", "i4", (MAX_TARGETS,)), ("target_kind", "i8", (MAX_TARGETS,)), ("target_argument", "i8", (MAX_TARGETS,)),
         ("target_offset", "i8", (MAX_TARGETS,)), ("target_write", "i8", (MAX_TARGETS,)), ("target_free", "i4"),
