@@ -301,6 +301,8 @@ def _setting(
         kernel = {"latest": "attention by cuDNN", "flash_2": "FlashAttention 2"}.get(attention or "")
         used = f": {kernel}" if kernel else " not used: releases of one program differ by 5 to 40 %"
         assumed.append(f"framework_version {version}{used}")
+    elif program in ("fsdp", "fsdp_compiled") and beyond_flash_2(devices.load(machine.device)):
+        assumed.append(f"attention by FlashAttention 2, as in PyTorch before 2.{CUDNN_FROM}")
     if zero is None:
         zero = defaults.zero
         assumed.append(f"ZeRO {zero}")

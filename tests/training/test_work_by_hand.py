@@ -114,6 +114,15 @@ def test_a_release_of_pytorch_has_its_attention(device: str, program: str, versi
     assert Plans.of([item]).flash_2[0] == (kernel == "flash_2" and device != "RTX-4090")  # which has no faster ones in the tables
 
 
+def test_which_attention_is_assumed_is_said() -> None:
+    """On Blackwell FlashAttention 2 is several times slower than cuDNN's: who names no release must read which is assumed."""
+    words = "attention by FlashAttention 2, as in PyTorch before 2.11"
+    row = {**LLAMA, "sequence_length": "2048"}
+    for change, said in (({"device": "B200", "program": "fsdp"}, True), ({"program": "fsdp", "framework_version": "2.11"}, False),
+                         ({"device": "RTX-4090", "program": "fsdp"}, False), ({"program": "nemo"}, False)):  # fmt: skip
+        assert (words in case({**row, **change}).assumed) == said
+
+
 def test_every_second_product_is_recomputed() -> None:
     """torchtitan, activation_checkpoint.py: of query, key, value, output, gate, up and down the second, fourth and sixth."""
     again = Plans.of([case({**LLAMA, "program": "fsdp", "precision": "bf16", "sequence_length": "8192", "recompute": "selective"})])
