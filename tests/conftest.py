@@ -79,11 +79,11 @@ def built_book() -> Path:
 def programs_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs are read in this process, and no process is started for each: for tests of what a program computes."""
     from analysis.errors import InputError
-    from analysis.workloads.hlo import child, reader
-    from analysis.workloads.onnx import graph
+    from analysis.workloads import own_process
+    from analysis.workloads.hlo import reader
 
     def record(path: Path, entry: str | None, part: int, seconds: int, memory_bytes: int, sizes: dict[str, int]) -> dict[str, Any]:
-        found = graph.read(str(path), sizes) if reader.is_onnx(path) else child.read(path.read_bytes(), entry, part)
+        found = own_process.record(str(path), entry, part, sizes)
         if "error" in found:
             raise InputError(found["error"], path=path, line=found["line"] or None)
         return dict(json.loads(json.dumps(found)))

@@ -8,7 +8,6 @@ names its inputs takes at least the time of reading them, which is a lower bound
 from __future__ import annotations
 
 import math
-import zlib
 from collections import defaultdict
 from itertools import chain
 from pathlib import Path
@@ -19,6 +18,7 @@ import pandas as pd
 
 from analysis.documents import LARGEST_JSON_BYTES, parse_json, read_bytes
 from analysis.errors import InputError
+from analysis.tables import unpacked
 
 TYPES = {
     "c10::bfloat16": ("bf16", 2), "c10::half": ("fp16", 2), "float": ("fp32", 4), "c10::float8_e4m3fn": ("fp8", 1), "double": ("fp64", 8),
@@ -48,14 +48,8 @@ COLUMNS = (
 def read(path: str | Path) -> dict[str, Any]:
     """The trace, packed with gzip or not."""
     content = read_bytes(path, LARGEST_JSON_BYTES)
-    if content[:2] == b"\x1f\x8b":
-        unpack = zlib.decompressobj(31)
-        try:
-            content = unpack.decompress(content, LARGEST_JSON_BYTES + 1)
-        except zlib.error:
-            raise InputError("is damaged: not gzip to its end", path=path) from None
-        if len(content) > LARGEST_JSON_BYTES:
-            raise InputError(f"has more than {LARGEST_JSON_BYTES:,} bytes unpacked; record fewer steps", path=path)
+    if (packed := unpacked(path)) is not None:
+        content = packed.read()
     trace = parse_json(content, path, python=True)
     if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
         raise InputError("is no trace of PyTorch's profiler: expected an object with a list", path=path, key="traceEvents")

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.case_columns import nearest
-from analysis.configs import read_yaml_text
+from analysis.configs import read_yaml_text, told
 from analysis.documents import LARGEST_BYTES, read_json
 from analysis.errors import InputError
 from analysis.networks.cases import UNAWARE, Network, check_network
@@ -29,12 +29,12 @@ class SystemFile(BaseModel):
     reduce_scatter: tuple[str, ...] = Field(alias="reduce-scatter-implementation")
     all_to_all: tuple[str, ...] = Field(alias="all-to-all-implementation")
     shared_bus: bool | int = Field(default=0, alias="model-shared-bus")
-    splits: int = Field(default=1, alias="preferred-dataset-splits")
-    policy: str = Field(default="LIFO", alias="scheduling-policy")
-    active_chunks: int = Field(default=1, alias="active-chunks-per-dimension")
+    preferred_dataset_splits: int = Field(default=1, alias="preferred-dataset-splits")
+    scheduling_policy: str = Field(default="LIFO", alias="scheduling-policy")
+    active_chunks_per_dim: int = Field(default=1, alias="active-chunks-per-dimension")
     endpoint_delay: int = Field(default=10, alias="endpoint-delay")
-    local_mem_bw: float = Field(default=0, alias="local-mem-bw", allow_inf_nan=False)
-    optimization: str = Field(default="baseline", alias="collective-optimization")
+    local_mem_bw_GBps: float = Field(default=0, alias="local-mem-bw", allow_inf_nan=False)
+    collective_optimization: str = Field(default="baseline", alias="collective-optimization")
     roofline: bool | int = Field(default=0, alias="roofline-enabled")
     peak: float | None = Field(default=None, alias="peak-perf", gt=0, allow_inf_nan=False)
 
@@ -55,15 +55,12 @@ def _system(path: Path) -> SystemFile:
     try:
         return SystemFile.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] == "missing":
-            raise InputError("required key is missing", path=path, key=str(first["loc"][0])) from None
-        given = "" if isinstance(first["input"], dict) else f" (got {first['input']!r})"
-        raise InputError(f"{first['msg']}{given}", path=path, key=".".join(str(step) for step in first["loc"])) from None
+        key, said = told(error)
+        raise InputError(said, path=path, key=key) from None
 
 
 def read_native(
-    network_path: str | Path, system_path: str | Path, *, backend: str = UNAWARE, queues_per_dim: int = 1
+    network_path: str | Path, system_path: str | Path, *, backend: str = UNAWARE
 ) -> tuple[Network, dict[str, tuple[str, ...]], float | None]:
     """Network, algorithms of each collective, and roofline peak in TFLOPS (None: replay by durations).
 
@@ -97,13 +94,7 @@ def read_native(
         bandwidth_gib_per_s=tuple(float(b) for b in shape["bandwidth"]),
         latency_ns=tuple(float(v) for v in shape["latency"]),
         algorithm_per_dim=algorithms["all_reduce"],
-        preferred_dataset_splits=system.splits,
-        scheduling_policy=system.policy,
-        active_chunks_per_dim=system.active_chunks,
-        queues_per_dim=queues_per_dim,
-        endpoint_delay=system.endpoint_delay,
-        local_mem_bw_GBps=system.local_mem_bw,
-        collective_optimization=system.optimization,
+        **{name: value for name, value in system if name in Network.__dataclass_fields__},
     )
     try:
         check_network(network)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import gc
+import gzip
+import io
 import json
 import resource
 import sys
-from typing import Any
+import zlib
+from typing import Any, BinaryIO
+
+MOST_UNPACKED_BYTES = 256 << 20  # as of packed tables
 
 
 def main() -> None:
@@ -34,10 +39,19 @@ def answer(path: str, entry: str | None, part: int, memory: int, sizes: dict[str
 def record(path: str, entry: str | None, part: int, sizes: dict[str, int]) -> dict[str, Any]:
     """The record of a program in a file: of its graph, or ``{"error": message, "line": number}``."""
     parser = _parser(path)
-    if parser.__name__.endswith(".graph"):
-        return dict(parser.read(path, sizes))
-    with open(path, "rb") as stream:
-        return dict(parser.read(stream.read(), entry, part))
+    with open(path, "rb") as file:
+        stream: BinaryIO = file
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        if packed:
+            try:
+                content = gzip.GzipFile(fileobj=file).read(MOST_UNPACKED_BYTES + 1)
+            except (EOFError, OSError, zlib.error) as error:
+                return {"error": f"cannot be unpacked: {error}", "line": 0}
+            if len(content) > MOST_UNPACKED_BYTES:
+                return {"error": f"holds more than {MOST_UNPACKED_BYTES:,} bytes when unpacked", "line": 0}
+            stream = io.BytesIO(content)
+        return dict(parser.read(stream, sizes) if parser.__name__.endswith(".graph") else parser.read(stream.read(), entry, part))
 
 
 def _parser(path: str) -> Any:

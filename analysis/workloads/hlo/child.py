@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import re
-import zlib
 from typing import Any
 
 from analysis.workloads.hlo import bindings
@@ -13,19 +10,11 @@ from analysis.workloads.hlo.settle import NeedsPasses
 from analysis.workloads.hlo.structure import NoProgram, TooLarge
 from analysis.workloads.hlo.walk import Walker
 
-MOST_UNPACKED_BYTES = 256 << 20  # as of packed tables
 _SPLIT = re.compile(rb"^[ \t]*// -----.*$", re.MULTILINE)
 
 
 def read(content: bytes, entry: str | None, part: int = 0) -> dict[str, Any]:
     """The record of one program (see `walk.Walker.record`), or ``{"error": message, "line": number}``."""
-    if content.startswith(b"\x1f\x8b"):
-        try:
-            content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MOST_UNPACKED_BYTES + 1)
-        except (EOFError, OSError, zlib.error) as error:
-            return {"error": f"cannot be unpacked: {error}", "line": 0}
-        if len(content) > MOST_UNPACKED_BYTES:
-            return {"error": f"holds more than {MOST_UNPACKED_BYTES:,} bytes when unpacked", "line": 0}
     content = content.removeprefix(b"\xef\xbb\xbf")  # a byte-order mark, which editors of Windows write
     parts = [content] if content.startswith(b"ML\xefR") or b"// -----" not in content else _SPLIT.split(content)
     if part > len(parts) or part < 0:

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,7 @@ from analysis.errors import InputError
 from analysis.paths import HOME
 from analysis.workloads.graph import Attention, Collective, Convolution, Matmul, Module, Operator, OperatorWork, Scope, Tensor
 
+ATTRIBUTES = {"matmul": Matmul, "convolution": Convolution, "attention": Attention, "collective": Collective}
 SECONDS = 60
 MEMORY_BYTES = 3 << 29
 # Of the reading process. The parser asks for very many small pieces of memory: keeping them at hand, in large pages, saves a tenth.
@@ -111,18 +113,16 @@ def graph(record: dict[str, Any], name: str) -> Module:
     tensors = [Tensor(tuple(shape), dtype, size) for shape, dtype, size in record["tensors"]]
     works = [_work(each, tensors) for each in record["works"]]
     scopes = tuple(Scope(*each) for each in record["scopes"])
-    trips = [scope.trips for scope in scopes]
     operators = tuple(
-        Operator(place, works[work], tuple(operands), scope, trips[scope])
+        Operator(place, works[work], tuple(operands), scope, scopes[scope].trips)
         for place, (work, scope, operands) in enumerate(
             zip(record["operator_work"], record["operator_scope"], record["operator_operands"], strict=True)
         )
     )
-    unknown: dict[str, int] = {}
+    unknown = Counter[str]()
     for operator, work in zip(operators, record["operator_work"], strict=True):
-        what = record["works"][work]["unknown"]
-        if what:
-            unknown[what] = unknown.get(what, 0) + operator.trips
+        if what := record["works"][work]["unknown"]:
+            unknown[what] += operator.trips
     return Module(
         name=record["name"] or name,
         operators=operators,
@@ -138,22 +138,11 @@ def graph(record: dict[str, Any], name: str) -> Module:
 
 
 def _work(record: dict[str, Any], tensors: list[Tensor]) -> OperatorWork:
-    convolution = record.get("convolution")
-    collective, attention = record.get("collective"), record.get("attention")
-    return OperatorWork(
-        name=record["name"],
-        op_class=record["class"],
-        inputs=tuple(tensors[each] for each in record["inputs"]),
-        outputs=tuple(tensors[each] for each in record["outputs"]),
-        flops=record["flops"],
-        bytes=record["bytes"],
-        transcendentals=record["transcendentals"],
-        matmul=Matmul(*record["matmul"]) if "matmul" in record else None,
-        convolution=Convolution(**{key: _frozen(value) for key, value in convolution.items()}) if convolution else None,
-        attention=Attention(**attention) if attention else None,
-        collective=Collective(collective[0], collective[1], collective[2], _frozen(collective[3])) if collective else None,
-        called=record.get("called"),
-    )
+    inputs, outputs = (tuple(tensors[each] for each in record[name]) for name in ("inputs", "outputs"))
+    costs = (record[name] for name in ("flops", "bytes", "transcendentals"))
+    attributes: dict[str, Any] = {name: kind(*map(_frozen, record[name])) for name, kind in ATTRIBUTES.items() if name in record}
+    attributes["called"] = record.get("called")
+    return OperatorWork(record["name"], record["class"], inputs, outputs, *costs, **attributes)
 
 
 def _frozen(value: Any) -> Any:

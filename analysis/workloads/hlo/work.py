@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from analysis.workloads.graph import Convolution, Matmul, Tensor
@@ -99,11 +99,11 @@ def cost_of(
     if name in ("dot_general", "dot"):
         dimensions = types.dot_dimensions(attributes["dot_dimension_numbers"]) if name == "dot_general" else None
         matmul = matmul_of(inputs[0], inputs[1], dimensions)
-        record["matmul"] = [matmul.batch, matmul.m, matmul.n, matmul.k]
+        record["matmul"] = astuple(matmul)
         return Cost("matmul", cost.matmul_flops(matmul), everything)
     if name in ("convolution", "dynamic_conv"):
         convolution = convolution_of(inputs, outputs[0], attributes)
-        record["convolution"] = {each: getattr(convolution, each) for each in Convolution.__dataclass_fields__}
+        record["convolution"] = astuple(convolution)
         return Cost("convolution", cost.convolution_flops(convolution), everything)
     if name == "transpose":  # XLA lets the layout of the result say it
         return Cost("data movement")

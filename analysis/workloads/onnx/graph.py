@@ -6,14 +6,10 @@ the integers; MatMul, Softmax, MatMul whose scores nothing else reads run as one
 
 from __future__ import annotations
 
-import gzip
-import io
 import shlex
-import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, astuple, dataclass
-from pathlib import Path
+from dataclasses import astuple, dataclass
 from typing import Any, BinaryIO
 
 import onnx
@@ -24,7 +20,7 @@ from analysis.workloads.graph import Attention, Tensor
 from analysis.workloads.hlo.cost import moved
 from analysis.workloads.onnx.operators import KIND, NotModelled, Part, attention_part, parts, stands_for
 from analysis.workloads.onnx.shapes import CONTRIBUTED, STANDARD, Shapes, Unreadable, sizes_of, tensor_type
-from analysis.workloads.onnx.skim import MOST_BYTES, NotOnnx, skim
+from analysis.workloads.onnx.skim import NotOnnx, skim
 
 LARGEST_GRAPH = 1_000_000
 _BETWEEN = {"Div", "Mul", "Add", "Where", "Cast", "Identity", "Dropout", "Sub", "Max", "Clip", "Reshape", "IsNaN"}
@@ -32,34 +28,21 @@ _BETWEEN = {"Div", "Mul", "Add", "Where", "Cast", "Identity", "Dropout", "Sub", 
 _EIGHT_BITS = ("i8", "ui8", "f8E4M3FN", "f8E5M2")
 
 
-def read(path: str, sizes: dict[str, int]) -> dict[str, Any]:
+def read(stream: BinaryIO, sizes: dict[str, int]) -> dict[str, Any]:
     """The record of the graph in a file (see `hlo.walk.Walker.record`), or ``{"error": message, "line": 0}``."""
     try:
-        return _Graph(_model(path), sizes).record()
+        return _Graph(_model(stream), sizes).record()
     except (NotOnnx, Unreadable) as error:
         return {"error": str(error), "line": 0}
     except RecursionError:
         return {"error": "nests its graphs too deep", "line": 0}
 
 
-def _model(path: str) -> ModelProto:
-    with open(path, "rb") as file:
-        stream: BinaryIO = file
-        size = Path(path).stat().st_size
-        if file.read(2) == b"\x1f\x8b":
-            file.seek(0)
-            try:
-                content = gzip.GzipFile(fileobj=file).read(2 * MOST_BYTES + 1)
-            except (EOFError, OSError, zlib.error) as error:
-                raise NotOnnx(f"cannot be unpacked: {error}") from None
-            if len(content) > 2 * MOST_BYTES:
-                raise NotOnnx(f"holds more than {2 * MOST_BYTES:,} bytes when unpacked")
-            stream, size = io.BytesIO(content), len(content)
-        stream.seek(0)
-        try:
-            model = onnx.load_model_from_string(skim(stream, size))
-        except (NotOnnx, DecodeError) as error:
-            raise NotOnnx(f"is not an ONNX model: {error}") from None
+def _model(stream: BinaryIO) -> ModelProto:
+    try:
+        model = onnx.load_model_from_string(skim(stream))
+    except (NotOnnx, DecodeError) as error:
+        raise NotOnnx(f"is not an ONNX model: {error}") from None
     if any(isinstance(each, bytes) for each in _names(model)):
         raise NotOnnx("holds a name that is not UTF-8 text")
     if not model.graph.node:
@@ -244,13 +227,8 @@ class _Graph:
                 "class": made.op_class, "flops": made.flops, "bytes": made.bytes, "transcendentals": made.transcendentals,
                 "unknown": unknown,
             }  # fmt: skip
-            if made.matmul is not None:
-                record["matmul"] = list(astuple(made.matmul))
-            if made.convolution is not None:
-                record["convolution"] = asdict(made.convolution)
-            if made.attention is not None:
-                record["attention"] = asdict(made.attention)
-            self.works.append(record)
+            attributes = {name: getattr(made, name) for name in ("matmul", "convolution", "attention")}
+            self.works.append(record | {name: astuple(value) for name, value in attributes.items() if value is not None})
         self.operators.append((self.known[key], scope, operands))
         return len(self.operators) - 1
 

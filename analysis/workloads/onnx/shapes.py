@@ -154,15 +154,11 @@ class Shapes:
             if node.op_type == "EmbedLayerNormalization" and len(node.output) > 1:  # how long each sequence is
                 found[node.output[1]] = tensor_type(TensorProto.INT32, made[:1])
         for each in node.output:
-            kind = found.get(each)
+            kind, stated = found.get(each), self.declared.get(each)
             sizes = sizes_of(kind)
-            stated = self.declared.get(each)
-            if kind is not None and ((sizes is not None and None not in sizes) or sizes_of(stated) is None):
-                self.types[each] = kind
-            elif stated is not None:
-                self.types[each] = stated
-            elif kind is not None:
-                self.types[each] = kind
+            whole = kind and ((sizes is not None and None not in sizes) or sizes_of(stated) is None)
+            if best := kind if whole else stated or kind:
+                self.types[each] = best
 
     def _channels_differ(self, node: NodeProto) -> bool:
         image, kernel = (sizes_of(self.types.get(each)) or () for each in node.input[:2])

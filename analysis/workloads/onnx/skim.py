@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import SEEK_END
 from typing import BinaryIO
 
 KEPT_BYTES = 2048  # sizes and axes are tensors too, and their values are needed
@@ -46,10 +47,11 @@ def _length(size: int) -> bytes:
     return out + bytes([size])
 
 
-def skim(stream: BinaryIO, size: int) -> bytes:
+def skim(stream: BinaryIO) -> bytes:
     """The model with tensors of more than `KEPT_BYTES` emptied, and without texts of documentation."""
-    left = [MOST_BYTES]
-    return _message(stream, size, "model", 0, left)
+    end = stream.seek(0, SEEK_END)
+    stream.seek(0)
+    return _message(stream, end, "model", 0, [MOST_BYTES])
 
 
 def _message(stream: BinaryIO, end: int, kind: str, depth: int, left: list[int]) -> bytes:
