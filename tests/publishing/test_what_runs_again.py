@@ -31,25 +31,32 @@ def users(module: str) -> set[str]:
     return {path.stem for path in stamps if module in json.loads(path.read_text(encoding="utf-8"))["inputs"]}
 
 
-@pytest.mark.parametrize("name", [DIRECT, THROUGH_OTHERS])
-def test_an_edit_in_mtap_runs_only_what_uses_it(built_book: Path, tmp_path: Path, name: str) -> None:
+@pytest.fixture(scope="module")
+def checkout(built_book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the built book, in which nothing is to run."""
+    folder = tmp_path_factory.mktemp("checkout")
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
     )
     for file in listed.stdout.decode().split("\0"):
         if file and (ROOT / file).is_file():
-            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / file, tmp_path / file)
-    shutil.copytree(ROOT / "data" / "results", tmp_path / "data" / "results", dirs_exist_ok=True)
-    shutil.copytree(ROOT / "_build" / "book", tmp_path / "_build" / "book")
-    untouched = run_analysis("build", cwd=tmp_path)
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / file, folder / file)
+    shutil.copytree(ROOT / "data" / "results", folder / "data" / "results", dirs_exist_ok=True)
+    shutil.copytree(ROOT / "_build" / "book", folder / "_build" / "book")
+    untouched = run_analysis("build", cwd=folder)
     assert untouched.stdout.strip() == "all notebooks are up to date", untouched.stdout + untouched.stderr
-    module = tmp_path / name
+    return folder
+
+
+@pytest.mark.parametrize("name", [DIRECT, THROUGH_OTHERS])
+def test_an_edit_in_mtap_runs_only_what_uses_it(checkout: Path, name: str) -> None:
+    module = checkout / name
     text = module.read_text(encoding="utf-8")
     edited = re.sub(r'(\ndef \w+\(.*?\) -> [^\n]+:\n    """)', r"\1Edited. ", text, count=1, flags=re.DOTALL)
     assert edited != text
     module.write_text(edited, encoding="utf-8")
-    done = run_analysis("build", cwd=tmp_path)
+    done = run_analysis("build", cwd=checkout)
     assert done.returncode == 0, done.stdout + done.stderr
     ran = {line.split("]")[1].split()[0] for line in done.stdout.splitlines() if line.startswith("  [")}
     assert ran == users(name)
