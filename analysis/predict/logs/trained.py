@@ -20,7 +20,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
+from analysis.paths import DATA
 from analysis.predict.logs.log import MOST_POINTS, Log, number, text_of
 
 MOST_STEPS = 1_000_000
@@ -38,29 +40,18 @@ MARKS = {
 
 _ARGUMENT = re.compile(r"^(?:\[?\d+\]?:)?\s*([a-z][a-z0-9_]*) \.{3,} (.+?)\s*$")
 _BATCH = re.compile(r"global[ _]batch[ _]size[:=]?\s*(\d+)")
-ARGUMENTS = {
-    "world_size": "gpus", "tensor_model_parallel_size": "tensor_parallel", "pipeline_model_parallel_size": "pipeline_parallel",
-    "context_parallel_size": "context_parallel", "expert_model_parallel_size": "expert_parallel", "micro_batch_size": "micro_batch",
-    "virtual_pipeline_model_parallel_size": "virtual_pipeline", "global_batch_size": "global_batch", "seq_length": "sequence_length",
-    "hidden_size": "hidden_size", "ffn_hidden_size": "ffn", "num_attention_heads": "attention_heads", "num_layers": "layers",
-    "padded_vocab_size": "vocabulary", "recompute_granularity": "recompute", "num_experts": "experts", "moe_router_topk": "top_k",
-    "kv_channels": "head_size",
-}  # fmt: skip
-"""Megatron's argument -> our column."""
-SIZES = ("hidden_size", "attention_heads", "layers", "ffn", "kv_heads", "head_size", "experts", "top_k", "vocabulary", "gated", "tied")
-BEYOND = (
-    "moe_shared_expert_intermediate_size",
-    "multi_latent_attention",
-    "mtp_num_layers",
-    "hybrid_override_pattern",
-    "experimental_attention_variant",
-)
-"""Arguments of models that such sizes do not describe: the model has to be named."""
-BENCHMARKS = {
-    "llama31_405b": {"model": "llama-3.1-405b"}, "llama31_8b": {"model": "llama-3.1-8b"}, "gpt3": {"model": "gpt3-175b"},
-    "llama2_70b_lora": {"model": "llama-2-70b", "kind": "lora"},
-}  # fmt: skip
-"""MLPerf's benchmark -> what it trains."""
+
+
+class Words(Strict):
+    """`data/workloads/training_logs.yaml`: what programs print, and what it means here."""
+
+    arguments: dict[str, str]
+    sizes: tuple[str, ...]
+    beyond: tuple[str, ...]
+    benchmarks: dict[str, dict[str, str]]
+
+
+WORDS = read_yaml(DATA / "workloads" / "training_logs.yaml", Words)
 MESH = {"tp": "tensor_parallel", "pp": "pipeline_parallel", "cp": "context_parallel", "ep": "expert_parallel"}
 COLLECTIVE = re.compile(r"\b(all_reduce|all_gather|reduce_scatter|broadcast|reduce|alltoall|sendrecv)_perf\b")
 KINDS = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
@@ -107,7 +98,7 @@ def _trained(path: str | Path, tool: str, lines: Lines) -> Log:
 def _megatron(said: dict[str, str]) -> dict[str, Any]:
     """Columns from the dump of Megatron's arguments."""
     given = {name: value for name, value in said.items() if value not in ("None", "")}
-    row: dict[str, Any] = {ours: given[theirs] for theirs, ours in ARGUMENTS.items() if theirs in given}
+    row: dict[str, Any] = {ours: given[theirs] for theirs, ours in WORDS.arguments.items() if theirs in given}
     if not given:
         return row
     if "experts" in row:
@@ -120,8 +111,8 @@ def _megatron(said: dict[str, str]) -> dict[str, Any]:
     half = next((kind for kind in ("bf16", "fp16") if given.get(kind) == "True"), "fp32")
     row["precision"] = "fp8" if given.get("fp8") else half
     row["recompute"] = row.get("recompute", "none")
-    if beyond := [name for name in BEYOND if given.get(name, "False") != "False"]:
-        return {name: value for name, value in row.items() if name not in SIZES} | {"beyond": ", ".join(beyond)}
+    if beyond := [name for name in WORDS.beyond if given.get(name, "False") != "False"]:
+        return {name: value for name, value in row.items() if name not in WORDS.sizes} | {"beyond": ", ".join(beyond)}
     row["model"] = "as its arguments say"
     return row
 
@@ -163,7 +154,7 @@ def _mlperf(line: str, row: dict[str, Any], path: str | Path, at: int) -> list[f
     elif key in ("max_sequence_length", "sequence_length"):
         row["sequence_length"] = value
     elif key == "submission_benchmark":
-        row |= BENCHMARKS.get(str(value), {})
+        row |= WORDS.benchmarks.get(str(value), {})
     elif key == "tracked_stats" and isinstance(value, dict):
         if value.get("train_step_time"):
             return [number(value["train_step_time"], path, "train_step_time", at) or 0.0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from analysis.serving.points import power, settings
 from analysis.serving.points.answers import ENDS, answer
 from analysis.serving.points.cases import Case, Plan, check_engine, in_words
 from analysis.serving.points.constants import load
-from analysis.serving.points.points import KV_BYTES, cache_tokens, without_room
+from analysis.serving.points.points import room
 from analysis.serving.points.waterfall import question
 from analysis.vocabulary import ENGINES
 
@@ -90,38 +90,31 @@ def read(row: dict[str, str], devices: tuple[str, ...], prices: dict[str, float]
     )  # fmt: skip
 
 
-def _engines(asked: Asked, device: str) -> Iterator[str]:
-    """The engines to choose from that run on the device; one that was asked for and does not is refused where no other is left."""
-    refused: InputError | None = None
-    left = 0
-    for engine in asked.engines or ENGINES:
+def _answered(ways: Iterable[Any], make: Callable[[Any], Any]) -> list[Any]:
+    """What is made of some ways, without those that are refused; where none is left, the last is."""
+    found, refused = [], None
+    for way in ways:
         try:
-            check_engine(engine, gpus.name(device))
+            found.append(make(way))
         except InputError as error:
             refused = error
-            continue
-        left += 1
-        yield engine
-    if refused is not None and not left:
+    if refused is not None and not found:
         raise refused
+    return found
 
 
-def _bases(asked: Asked) -> Iterator[tuple[Case, str]]:
-    """The question for one GPU and client, with each device, engine and type; a type that a device lacks is refused if no other is left."""
-    refused: InputError | None = None
-    left = 0
-    for device in asked.devices:
-        for engine in _engines(asked, device):
-            for precision in asked.precisions:
-                try:
-                    yield question(asked.model, device, 1, 1, *asked.lengths, engine, precision, kv_precision=asked.kv_precision), device
-                    left += 1
-                except InputError as error:
-                    if len(asked.precisions) == 1:
-                        raise
-                    refused = error
-    if refused is not None and not left:
-        raise refused
+def _bases(asked: Asked) -> list[tuple[Case, str]]:
+    """The question for one GPU and client, with each device, engine that runs on it, and type that it has."""
+
+    def runs_on(device: str) -> list[str]:
+        return _answered(asked.engines or ENGINES, lambda engine: check_engine(engine, gpus.name(device)))
+
+    def base(way: tuple[str, str, str]) -> tuple[Case, str]:
+        device, engine, precision = way
+        return question(asked.model, device, 1, 1, *asked.lengths, engine, precision, kv_precision=asked.kv_precision), device
+
+    ways = [(device, engine, kind) for device in asked.devices for engine in runs_on(device) for kind in asked.precisions]
+    return [base(way) for way in ways] if len(asked.precisions) == 1 else _answered(ways, base)
 
 
 def _replicas(base: Case, asked: Asked) -> Iterator[Case]:
@@ -151,13 +144,10 @@ def _cases(asked: Asked, short: list[str]) -> Iterator[tuple[Case, str]]:
                 if clients % plan.ranks:
                     continue
                 case = replace(replica, clients=clients // plan.ranks)
-                chosen = settings.of(case)
-                rooms = [
-                    (each, cache_tokens(case, each, chosen.memory_share, KV_BYTES[chosen.kv])) for each in (plan, case.prefill) if each
-                ]
-                if reason := next((reason for each, room in rooms if (reason := without_room(case, each, room))), ""):
+                held, reason = room(case)
+                if reason:
                     short.append(reason)
-                elif rooms[0][1] >= case.clients * case.mean_length * sum(asked.lengths):
+                elif held >= case.clients * case.mean_length * sum(asked.lengths):
                     yield case, device
 
 

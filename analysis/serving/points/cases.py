@@ -379,11 +379,12 @@ def runs_on() -> dict[str, Platforms]:
     return read_yaml(DATA / "workloads" / "engine_devices.yaml", _Platforms).engines
 
 
-def check_engine(engine: str, device: str) -> None:
-    """The one rule of which engine runs where (`runs_on`); other engines are not checked."""
+def check_engine(engine: str, device: str) -> str:
+    """An engine, by the one rule of which runs where (`runs_on`); other engines are not checked."""
     known, chip = runs_on().get(engine), devices.load(device)
     if known and chip.architecture not in known.architectures:
         raise InputError(f"{known.name} runs on {known.where}, not on {chip.name}", key="backend")
+    return engine
 
 
 def without_bf16(device: str) -> bool:

@@ -124,32 +124,34 @@ def cache_read_bytes(model: Model, cached: float, kv_bytes: float, tensor: int) 
     return far * cached + (every - far) * min(cached, model.window)
 
 
-def cache_tokens(case: Case, plan: Plan, share: float, kv_bytes: float) -> float:
+def cache_tokens(case: Case, plan: Plan) -> float:
     """Tokens that the KV cache of one rank holds: what the weights and `RESERVED_BYTES` leave of a GPU's memory.
 
-    A stage of a pipeline keeps its layers of all ranks' tokens, so a rank has as many as if its GPUs kept all layers of its own.
-    `share` is of all memory (vLLM, SGLang) or of what is free beside the weights (TensorRT-LLM's free_gpu_memory_fraction).
+    A stage of a pipeline keeps its layers of all ranks' tokens, so a rank has as many as if its GPUs kept all layers of its own. The share
+    is of all memory (vLLM, SGLang) or of what is free beside the weights (TensorRT-LLM's free_gpu_memory_fraction).
     """
-    token, weights = max(1.0, case.model.kv_bytes_per_token(kv_bytes, plan.tensor)), weight_bytes(case, plan)
-    token += case.draft.model.kv_bytes_per_token(kv_bytes, plan.tensor) if case.draft else 0.0
-    reserved = TPU_RESERVED * weights if devices.load(case.device).kind == "tpu" else RESERVED_BYTES
-    cache = kv_cache(devices.load(case.device).usable_bytes, weights, token, share, reserved, of_free=case.engine == "trtllm")
+    s, device, weights = settings.of(case), devices.load(case.device), weight_bytes(case, plan)
+    token = max(1.0, case.model.kv_bytes_per_token(KV_BYTES[s.kv], plan.tensor))
+    token += case.draft.model.kv_bytes_per_token(KV_BYTES[s.kv], plan.tensor) if case.draft else 0.0
+    reserved = TPU_RESERVED * weights if device.kind == "tpu" else RESERVED_BYTES
+    cache = kv_cache(device.usable_bytes, weights, token, s.memory_share, reserved, of_free=case.engine == "trtllm")
     return cache.size_bytes / cache.token_bytes
 
 
-def without_room(case: Case, plan: Plan, room_tokens: float) -> str:
-    """Why a replica cannot serve one request, with the numbers; empty where it can."""
-    weights, memory = weight_bytes(case, plan) / 1e9, devices.load(case.device).usable_bytes / 1e9
-    adapters = case.lora_adapters * adapter_bytes(case.model, plan.tensor, case.lora_rank) / plan.pipeline / 1e9
-    held = f"weights and {adapters:.1f} GB of LoRA adapters" if adapters else "weights"
-    need = case.input_tokens + case.output_tokens
-    if room_tokens >= need:
-        return ""
-    share = settings.of(case).memory_share
-    return (
-        f"does not fit: {weights - adapters:.1f} GB of {held} a GPU of {memory:.1f} GB ({share:.0%} used) leave a KV cache of "
-        f"{max(0, int(room_tokens)):,} tokens; one request needs {need:,}"
-    )
+def room(case: Case) -> tuple[float, str]:
+    """Tokens that the KV cache of a rank holds (of a decode worker's, where there are two kinds), and why a replica cannot serve one
+    request, with the numbers; empty where it can."""
+    need, held = case.input_tokens + case.output_tokens, cache_tokens(case, case.plan)
+    for plan, tokens in ((case.plan, held), *([(case.prefill, cache_tokens(case, case.prefill))] if case.prefill else [])):
+        if tokens < need:
+            weights, memory = weight_bytes(case, plan) / 1e9, devices.load(case.device).usable_bytes / 1e9
+            adapters = case.lora_adapters * adapter_bytes(case.model, plan.tensor, case.lora_rank) / plan.pipeline / 1e9
+            what = f"weights and {adapters:.1f} GB of LoRA adapters" if adapters else "weights"
+            return held, (
+                f"does not fit: {weights - adapters:.1f} GB of {what} a GPU of {memory:.1f} GB ({settings.of(case).memory_share:.0%} used) "
+                f"leave a KV cache of {max(0, int(tokens)):,} tokens; one request needs {need:,}"
+            )
+    return held, ""
 
 
 def _engine(case: Case, room_tokens: float, host: Host) -> dict[str, Any]:
@@ -318,12 +320,10 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
             prefill_of[i] = keys.setdefault(replace(found, plan=case.prefill), len(keys))
         if case.draft is not None:
             draft_of[i] = keys.setdefault(drafting(case), len(keys))
-        s = settings.of(case)
-        rooms = [(plan, cache_tokens(case, plan, s.memory_share, KV_BYTES[s.kv])) for plan in (case.plan, case.prefill) if plan is not None]
-        status[i] = next((reason for plan, room in rooms if (reason := without_room(case, plan, room))), "")
+        held, status[i] = room(case)
         if status[i]:
             continue
-        for name, value in _engine(case, rooms[0][1], host[case.engine]).items():
+        for name, value in _engine(case, held, host[case.engine]).items():
             engines[i][name] = value
         engines[i]["table"], engines[i]["prefill_table"], engines[i]["draft_table"] = (
             table_of[i],

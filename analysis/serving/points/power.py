@@ -86,9 +86,9 @@ def drawn_w(case: Case, tpot_s: float) -> tuple[float, float, float] | None:
     limit = gpus.tdp_w(case.device)
     if limit is None or case.prefill is not None:
         return None
-    power, lengths, s = load(), case.mean_length, settings.of(case)
-    room = cache_tokens(case, case.plan, s.memory_share, KV_BYTES[s.kv]) / (lengths * (case.input_tokens + case.output_tokens))
-    running = min(case.clients, s.max_running, room)  # the others wait
+    power, lengths = load(), case.mean_length
+    held = cache_tokens(case, case.plan) / (lengths * (case.input_tokens + case.output_tokens))
+    running = min(case.clients, settings.of(case).max_running, held)  # the others wait
     done = work(case, running, lengths * case.input_tokens, lengths * case.output_tokens)
     central = limit * float(power.share(done.memory_s / tpot_s, done.compute_s / tpot_s))
     return central, power.lower * central, min(limit, power.upper * central)
