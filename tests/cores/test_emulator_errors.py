@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.__main__ import main
-from analysis.cores.riscv.decode import decode
+from analysis.cores.riscv.decode import decode, extension
 from analysis.cores.riscv.elf import read_elf
 from analysis.cores.riscv.emulator import epochs, load, trace_program
-from analysis.cores.riscv.extensions import extension
 from analysis.errors import InputError
 from analysis.studies.cores.programs import program_path
 from analysis.studies.cores.trace_files import read_trace, write_trace

@@ -7,10 +7,8 @@
 - `emulator_float`: The floating-point and control-register instructions that the compiled loop does not do inline
 - `emulator_loop`: The emulator's compiled loop:
 - `exact_float`: Floating-point arithmetic in integers:
-- `extensions`: Which extension does an encoding belong to that is not emulated?
 - `linux`: The part of Linux that a static program needs:
 - `machine_words`: One machine instruction each, for compiled code:
 - `operations`: The emulator's operations:
 - `trace`: What did each executed instruction do:
-- `trace_command`: Run a program, pass its output on, write its trace epoch by epoch
 """

@@ -58,7 +58,7 @@ class _Encoding:
     def __init__(self, row: dict[str, str]) -> None:
         bits, immediate = row["bits"], row["immediate"].split()
         self.mask, self.match = int(re.sub("[01]", "1", bits).replace(".", "0"), 2), int(bits.replace(".", "0"), 2)
-        self.reserved = not row["operation"]
+        self.refused = "" if row["operation"] else row["name"]
         self.said = {name: _number(row[name]) for name in ("operation", "size", "extra")}
         self.opclass = OpClass[row["class"] or "SYSTEM"]
         self.said |= {name: int(row[name]) for name in _OPERANDS if row[name].isdigit()}
@@ -69,9 +69,9 @@ class _Encoding:
         self.places = [(int(place[-1]), int(place[0]) - int(place[-1]) + 1) for place in places]
 
     def read(self, word: int, pc: int) -> Instruction | None:
-        """The instruction that a word of this form is; None where the form is reserved or its rounding mode is none."""
+        """The instruction that a word of this form is; None where it is not executed or its rounding mode is none."""
         rounding = word >> 12 & 7 if self.rounds else 0
-        if self.reserved or rounding in (5, 6):
+        if self.refused or rounding in (5, 6):
             return None
         operands = {name: (word >> low & mask) + first for name, (low, mask, first) in self.registers.items()}
         value = bits = 0
@@ -99,11 +99,22 @@ def _encodings() -> dict[int, list[_Encoding]]:
     return dict(found)
 
 
+def _encoding(word: int) -> _Encoding | None:
+    found = _encodings().get(word & (_WIDE if word & 3 == 3 else _SHORT), ())
+    return next((encoding for encoding in found if word & encoding.mask == encoding.match), None)
+
+
 def decode(word: int, pc: int) -> Instruction | None:
     """Decode the 32-bit encoding `word` at `pc`, or the 16-bit one in its lower half; None when it is no instruction of the ISA."""
-    if word & 3 != 3:
-        word &= 0xFFFF
-    for encoding in _encodings().get(word & (_WIDE if word & 3 == 3 else _SHORT), ()):
-        if word & encoding.mask == encoding.match:
-            return encoding.read(word, pc)
-    return None
+    word &= 0xFFFFFFFF if word & 3 == 3 else 0xFFFF
+    encoding = _encoding(word)
+    return None if encoding is None else encoding.read(word, pc)
+
+
+SUPPORTED = "RV64GC (I, M, A, F, D, C, Zicsr, Zifencei) with Zba, Zbb and Zbs"
+
+
+def extension(word: int) -> str:
+    """The extension of a 32-bit encoding that is not executed, for the message that refuses it; empty where none is known."""
+    encoding = _encoding(word)
+    return "" if encoding is None or word & 3 != 3 else encoding.refused

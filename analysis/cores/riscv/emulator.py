@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.cores.riscv import operations as op
-from analysis.cores.riscv.decode import Instruction, decode
+from analysis.cores.riscv.decode import SUPPORTED, Instruction, decode, extension
 from analysis.cores.riscv.elf import Program, read_elf
-from analysis.cores.riscv.extensions import SUPPORTED, extension
 from analysis.cores.riscv.linux import STACK_BYTES, STACK_TOP, Kernel, build_stack
 from analysis.cores.riscv.trace import EPOCH_INSTRUCTIONS, NEVER_EXECUTED, NO_REGISTER, PLAIN_INSTRUCTIONS, Code, Trace, concatenate
 from analysis.errors import InputError

@@ -26,8 +26,6 @@ from analysis.cores.riscv.machine_words import (
     load_u8,
     load_u16,
     load_u32,
-    multiply_high,
-    multiply_high_signed_unsigned,
     multiply_high_unsigned,
     signed,
     single_of,
@@ -286,9 +284,9 @@ def execute(
         elif operation == op.MULW:
             registers[rd] = _word(a * b)
         elif operation == op.MULH:
-            registers[rd] = multiply_high(a, b)
+            registers[rd] = signed(multiply_high_unsigned(a, b) - ((a >> 63) & b) - ((b >> 63) & a))
         elif operation == op.MULHSU:
-            registers[rd] = multiply_high_signed_unsigned(a, b)
+            registers[rd] = signed(multiply_high_unsigned(a, b) - ((a >> 63) & b))
         elif operation == op.MULHU:
             registers[rd] = multiply_high_unsigned(a, b)
         elif op.FADD_D <= operation <= op.FMA_S:

@@ -187,24 +187,22 @@ class Kernel:
         if descriptor != 0:
             return _BAD_DESCRIPTOR
         data, self.input = self.input[:size], self.input[size:]
+        return self._give(address, data) or len(data)
+
+    def _give(self, address: int, data: bytes) -> int:
+        """Put bytes where the program asked for them; 0, or the error."""
         target = self.view(address, len(data), write=True)
         if target is None:
             return _FAULT
         target[:] = np.frombuffer(data, np.uint8)
-        return len(data)
+        return 0
 
     def _status(self, descriptor: int, address: int) -> int:
         """fstat and newfstatat of the standard streams: pipes."""
-        target = self.view(address, 128, write=True)
         if descriptor not in (0, 1, 2):
             return _BAD_DESCRIPTOR
-        if target is None:
-            return _FAULT
-        target[:] = 0
         mode, block = 0o010600, _PAGE
-        target[16:20] = np.frombuffer(struct.pack("<I", mode), np.uint8)
-        target[56:60] = np.frombuffer(struct.pack("<I", block), np.uint8)
-        return 0
+        return self._give(address, struct.pack("<16xI36xI68x", mode, block))
 
     def _brk(self, address: int) -> int:
         if self.heap <= address <= self.mapped:
@@ -241,12 +239,8 @@ class Kernel:
 
     def _time(self, address: int, unit: int) -> int:
         """One nanosecond an instruction: the same at every run."""
-        target = self.view(address, 16, write=True)
-        if target is None:
-            return _FAULT
         now = int(self.state[op.STATE_RETIRED])
-        target[:] = np.frombuffer(struct.pack("<QQ", now // _NANOSECONDS, now % _NANOSECONDS // unit), np.uint8)
-        return 0
+        return self._give(address, struct.pack("<QQ", now // _NANOSECONDS, now % _NANOSECONDS // unit))
 
     def _random(self, address: int, size: int) -> int:
         target = self.view(address, size, write=True)
@@ -256,9 +250,5 @@ class Kernel:
         return size
 
     def _system_name(self, address: int) -> int:
-        target = self.view(address, 6 * 65, write=True)
-        if target is None:
-            return _FAULT
         names = (b"Linux", b"localhost", b"6.1.0", b"#1", b"riscv64", b"(none)")
-        target[:] = np.frombuffer(b"".join(name.ljust(65, b"\0") for name in names), np.uint8)
-        return 0
+        return self._give(address, b"".join(name.ljust(65, b"\0") for name in names))

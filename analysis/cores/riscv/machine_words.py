@@ -88,28 +88,20 @@ load_u8, load_u16, load_u32 = (_loader(bits, False) for bits in (8, 16, 32))
 store_8, store_16, store_32, store_64 = (_storer(bits) for bits in (8, 16, 32, 64))
 
 
-def _high_product(first_signed: bool, second_signed: bool) -> Any:
-    @intrinsic
-    def high(typing_context: Any, first: Any, second: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            widened = [
-                (builder.sext if extended else builder.zext)(value, _I128)
-                for value, extended in zip(arguments, (first_signed, second_signed), strict=True)
-            ]
-            return builder.trunc(builder.lshr(builder.mul(*widened), _I128(64)), _I64)
+@intrinsic
+def _multiply_high_unsigned(typing_context: Any, first: Any, second: Any) -> Any:
+    """The upper 64 bits of the product of two unsigned words."""
 
-        return types.int64(types.int64, types.int64), generate
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        product = builder.mul(*(builder.zext(value, _I128) for value in arguments))
+        return builder.trunc(builder.lshr(product, _I128(64)), _I64)
 
-    def of_numbers(first: int, second: int) -> np.int64:
-        a, b = (int(value) if kept else unsigned.instead(value) for value, kept in ((first, first_signed), (second, second_signed)))
-        return np.int64(signed.instead(a * b >> 64))
-
-    return _plainly(high, of_numbers)
+    return types.int64(types.int64, types.int64), generate
 
 
-multiply_high = _high_product(True, True)
-multiply_high_signed_unsigned = _high_product(True, False)
-multiply_high_unsigned = _high_product(False, False)
+multiply_high_unsigned: Any = _plainly(
+    _multiply_high_unsigned, lambda first, second: np.int64(signed.instead(unsigned.instead(first) * unsigned.instead(second) >> 64))
+)
 
 
 @intrinsic
@@ -122,8 +114,7 @@ def _leading_zeros(typing_context: Any, value: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-leading_zeros: Any = _leading_zeros
-leading_zeros.instead = lambda value: 64 - unsigned.instead(value).bit_length()
+leading_zeros: Any = _plainly(_leading_zeros, lambda value: 64 - unsigned.instead(value).bit_length())
 
 
 @intrinsic
