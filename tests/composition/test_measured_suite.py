@@ -23,6 +23,7 @@ def test_serving_flags_are_those_counted_independently() -> None:
     """Found with the package's own answers (aiconfigurator 0.12.0): 430 squared widths, 55 implausible ones, 1,328 without workers."""
     words = clean.serving_flags(points()).str.split().explode().value_counts()
     assert (words["squared_width"], words["implausible_width"], words["no_worker_counts"]) == (430, 55, 1328)
+    assert words["plan_unrecorded"] == 190
 
 
 def test_plans_that_the_benchmark_did_not_write_down_are_those_it_ran() -> None:

@@ -18,6 +18,12 @@ TIMES = ["silicon_ttft_ms", "silicon_tpot_ms"]
 WIDTHS = ["tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size"]
 
 
+def _unrecorded() -> pd.DataFrame:
+    """Rows whose plan the benchmark did not write down, by id, with the real one."""
+    flags = read_csv(DATA / "recorded" / "aiconfigurator" / "row_flags.csv.gz", dtype=str, keep_default_na=False)
+    return flags[flags["plan_unrecorded"] == "1"].drop_duplicates("id").set_index("id")
+
+
 def as_run(points: pd.DataFrame) -> pd.DataFrame:
     """Points (text) with the plan that the benchmark's scripts ran, where its results do not say it (`plan_unrecorded` of row_flags).
 
@@ -25,8 +31,7 @@ def as_run(points: pd.DataFrame) -> pd.DataFrame:
     Source: https://github.com/SemiAnalysisAI/InferenceX/pull/145, /pull/204 and the launch scripts before them. 54 of these rows have a
     run of December with the plan written down: 0.4 % apart in the median.
     """
-    flags = read_csv(DATA / "recorded" / "aiconfigurator" / "row_flags.csv.gz", dtype=str, keep_default_na=False)
-    real = flags[flags["plan_unrecorded"] == "1"].drop_duplicates("id").set_index("id").reindex(points["id"])
+    real = _unrecorded().reindex(points["id"])
     found, known = points.copy(), real["clean"].notna().to_numpy()
     for name in WIDTHS:
         found.loc[known, name] = real[f"real_{name}"].to_numpy()[known]
@@ -41,7 +46,8 @@ def serving_flags(points: pd.DataFrame) -> pd.Series:
     repeat: the same configuration and the same two times as an earlier row (a copy, not a measurement);
     squared_width: both widths of the experts above one and equal, or tensor and attention data parallelism equal and above one: N GPUs that
     became N x N; implausible_width: more than eight GPUs in one aggregated server, not squared; no_worker_counts: disaggregated without the
-    number of prefill workers, so that the total of GPUs is unknown; deepseek: multi-token prediction is in some rows and in no column.
+    number of prefill workers, so that the total of GPUs is unknown; plan_unrecorded: see `as_run`;
+    deepseek: multi-token prediction is in some rows and in no column.
     """
     together = points["mode"] == "agg"
     squared = together & (
@@ -54,6 +60,7 @@ def serving_flags(points: pd.DataFrame) -> pd.Series:
         "squared_width": squared,
         "implausible_width": wide,
         "no_worker_counts": (points["mode"] == "disagg") & points["prefill_num_workers"].isna(),
+        "plan_unrecorded": points["id"].isin(_unrecorded().index),
         "deepseek": points["model_path"].str.contains("DeepSeek"),
     }
     words = pd.Series("", index=points.index)

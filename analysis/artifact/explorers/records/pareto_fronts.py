@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.errors import InputError
 from analysis.paths import DATA
 from analysis.tables import read_csv
 
@@ -30,7 +31,10 @@ def asked(model: str, prompt: str, device: str) -> pd.DataFrame:
     target = {"tpot_target_ms": "1000000"}  # any speed: the front is what is asked for
     question = {"model": model, "devices": device, "precision": precision(device), "engines": "vllm", **target}
     question |= {"input_tokens": prompt, "output_tokens": "1024"}
-    found = front.pareto(choice.candidates(question)).reindex(columns=["device", *COLUMNS])
+    try:
+        found = front.pareto(choice.candidates(question)).reindex(columns=["device", *COLUMNS])
+    except InputError:  # no plan has room for a request
+        found = pd.DataFrame(columns=["device", *COLUMNS])
     return found.assign(model=model, input_tokens=int(prompt)).round(dict.fromkeys(("cost", "joules_per_token", "ttft_ms", *RATES), 5))
 
 
