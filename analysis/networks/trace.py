@@ -40,15 +40,14 @@ def read_nodes(path: str | Path) -> list[Node]:
         text = columns[name][row].strip()
         if not text:
             return 0
-        found = whole_number(text)
-        if found is None:
+        value = whole_number(text)
+        if value is None:
             try:
-                found = int(float(text))
-                if abs(found) >= 10**18:
+                value = int(float(text))
+                if abs(value) >= 10**18:
                     raise ValueError
             except (ValueError, OverflowError):
                 raise InputError(f"expected a whole number of at most 18 digits, got {text!r}", path=path, line=row + 2, key=name) from None
-        value = found
         if value < 0:
             raise InputError(f"expected at least 0, got {text}", path=path, line=row + 2, key=name)
         return value

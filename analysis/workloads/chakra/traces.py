@@ -33,6 +33,13 @@ GlobalMetadata, NodeMessage, AttributeMessage = (
     for name in ("GlobalMetadata", "Node", "AttributeProto")
 )
 VERSION = "0.0.4"
+_MESSAGE = {"comm_src": "int32_val", "comm_dst": "int32_val", "comm_tag": "int32_val", "comm_size": "int64_val"}
+ATTRIBUTES = {
+    "COMP_NODE": {"num_ops": "int64_val", "tensor_size": "uint64_val"},
+    "COMM_COLL_NODE": {"comm_type": "int64_val", "comm_size": "int64_val"},
+    **dict.fromkeys(("COMM_SEND_NODE", "COMM_RECV_NODE"), _MESSAGE),
+}
+"""What a node of a kind is written with, and as which type."""
 
 
 def _messages(content: bytes, path: Path) -> Iterator[bytes]:
@@ -174,18 +181,11 @@ def rank_bytes(nodes: Iterable[Node]) -> bytes:
         message = NodeMessage(id=node.node_id, name=node.name, type=NODE_TYPES.index(node.type), duration_micros=node.duration_us)
         message.data_deps.extend(node.waits_for)
         _attribute(message, "is_cpu_op", "bool_val", node.on_host)
-        if node.type == "COMP_NODE":
-            _attribute(message, "num_ops", "int64_val", node.operations)
-            _attribute(message, "tensor_size", "uint64_val", node.tensor_bytes)
-        elif node.type == "COMM_COLL_NODE":
-            _attribute(message, "comm_type", "int64_val", COLLECTIVE_TYPES.index(node.comm_type))
-            _attribute(message, "comm_size", "int64_val", node.comm_bytes)
-            if node.group:
-                _attribute(message, "pg_name", "string_val", node.group)
-        elif node.type in ("COMM_SEND_NODE", "COMM_RECV_NODE"):
-            for name, value in (("comm_src", node.source), ("comm_dst", node.destination), ("comm_tag", node.tag)):
-                _attribute(message, name, "int32_val", value)
-            _attribute(message, "comm_size", "int64_val", node.comm_bytes)
+        for name, field in ATTRIBUTES.get(node.type, {}).items():
+            value = COLLECTIVE_TYPES.index(node.comm_type) if name == "comm_type" else getattr(node, COUNTS[name])
+            _attribute(message, name, field, value)
+        if node.type == "COMM_COLL_NODE" and node.group:
+            _attribute(message, "pg_name", "string_val", node.group)
         proto.serialize_length_prefixed(message, stream)
     return stream.getvalue()
 

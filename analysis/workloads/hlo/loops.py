@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,17 +11,12 @@ from analysis.workloads.hlo.bindings import attribute, ir
 
 _LARGEST_SIMULATION = 20_000
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
-    "LT": lambda a, b: a < b,
-    "LE": lambda a, b: a <= b,
-    "GT": lambda a, b: a > b,
-    "GE": lambda a, b: a >= b,
-    "EQ": lambda a, b: a == b,
-    "NE": lambda a, b: a != b,
+    name: getattr(operator, name.lower()) for name in ("LT", "LE", "GT", "GE", "EQ", "NE")
 }
 _BINARY: dict[str, Callable[[float, float], float]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
     "maximum": max,
     "minimum": min,
     "and": lambda a, b: int(a) & int(b),

@@ -8,6 +8,8 @@ from typing import Any
 
 from analysis.workloads.graph import Module, Operator
 
+COSTS = ("flops", "bytes", "transcendentals")
+
 
 def sums(operators: Iterable[Operator]) -> dict[str, float]:
     """How many operators, how often they run, their operations, bytes and transcendental operations, loops counted as often as they run."""
@@ -15,9 +17,7 @@ def sums(operators: Iterable[Operator]) -> dict[str, float]:
     return {
         "operators": len(listed),
         "runs": sum(operator.trips for operator in listed),
-        "flops": math.fsum(operator.flops for operator in listed),
-        "bytes": math.fsum(operator.bytes for operator in listed),
-        "transcendentals": math.fsum(operator.transcendentals for operator in listed),
+        **{name: math.fsum(getattr(operator, name) for operator in listed) for name in COSTS},
     }
 
 
@@ -50,20 +50,13 @@ def collectives(module: Module) -> list[dict[str, Any]]:
 
 def report(module: Module) -> dict[str, Any]:
     """Everything that `python -m analysis hlo cost` prints."""
-    once = [operator.work for operator in module.operators]
     return {
         "program": module.name,
         "partitions": module.partitions,
         "replicas": module.replicas,
         "operators": len(module.operators),
-        "flops": module.flops,
-        "bytes": module.bytes,
-        "transcendentals": module.transcendentals,
-        "loops_once": {
-            "flops": math.fsum(work.flops for work in once),
-            "bytes": math.fsum(work.bytes for work in once),
-            "transcendentals": math.fsum(work.transcendentals for work in once),
-        },
+        **{name: getattr(module, name) for name in COSTS},
+        "loops_once": {name: math.fsum(getattr(operator.work, name) for operator in module.operators) for name in COSTS},
         "by_operation": grouped(module, lambda operator: operator.name),
         "by_class": grouped(module, lambda operator: operator.op_class),
         "loops": [{"runs": scope.trips, "known": scope.trips_known} for scope in module.scopes if scope.kind == "loop"],

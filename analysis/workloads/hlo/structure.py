@@ -89,35 +89,27 @@ def loop(walker: Walker, operation: Any, name: str, operands: list[Any], results
 def branches(walker: Walker, operation: Any, name: str, operands: list[Any], results: list[Any], scope: int, trips: int) -> None:
     """A `case` or `if`: the branch with the most operations (then bytes), as XLA takes the dearest."""
     best: tuple[Any, ...] | None = None
-    start, first_scope = len(walker.operator_work), len(walker.scopes)
+    lists: tuple[list[Any], ...] = (walker.operator_work, walker.operator_scope, walker.operator_operands, walker.scopes)
+    starts = [len(each) for each in lists]
     for region in operation.regions:
         if not len(region.blocks):
             continue
         walker.scopes.append(("branch", scope, trips, True))
         ended = walker.block(region.blocks[0], len(walker.scopes) - 1, trips)
-        operators = [
-            (work, operator_scope, sources)
-            for work, operator_scope, sources in zip(
-                walker.operator_work[start:], walker.operator_scope[start:], walker.operator_operands[start:], strict=True
-            )
-        ]
-        runs = [walker.scopes[operator_scope][2] for _, operator_scope, _ in operators]
-        flops = sum(walker.costs[work][0] * count for (work, _, _), count in zip(operators, runs, strict=True))
-        size = sum(walker.costs[work][1] * count for (work, _, _), count in zip(operators, runs, strict=True))
-        sources = [walker.source(value) for value in ended]
-        if best is None or (flops, size) > best[0]:
-            best = ((flops, size), operators, walker.scopes[first_scope:], sources)
-        del walker.operator_work[start:], walker.operator_scope[start:], walker.operator_operands[start:], walker.scopes[first_scope:]
+        made = [each[start:] for each, start in zip(lists, starts, strict=True)]
+        runs = [(*walker.costs[work], walker.scopes[inside][2]) for work, inside, _ in zip(*made[:3], strict=True)]
+        total = sum(flops * count for flops, _, count in runs), sum(size * count for _, size, count in runs)
+        if best is None or total > best[0]:
+            best = (total, made, [walker.source(value) for value in ended])
+        for each, start in zip(lists, starts, strict=True):
+            del each[start:]
     if best is None:
         return
     if len(operation.regions) > 1:
         walker.notes.setdefault("of a case or if, the branch with the most operations is counted")
-    for work, operator_scope, sources in best[1]:
-        walker.operator_work.append(work)
-        walker.operator_scope.append(operator_scope)
-        walker.operator_operands.append(sources)
-    walker.scopes.extend(best[2])
-    for result, source in zip(results, best[3], strict=False):
+    for each, added in zip(lists, best[1], strict=True):
+        each.extend(added)
+    for result, source in zip(results, best[2], strict=False):
         walker.bind(result, source)
 
 
@@ -166,24 +158,14 @@ def callee_of(operation: Any) -> str:
 
 HANDLERS: dict[str, Any] = {
     "return": END,
-    "call": call,
-    "composite": call,
-    "async_start": call,
-    "async_done": alias,
     "while": loop,
-    "case": branches,
-    "if": branches,
-    "manual_computation": region,
-    "named_computation": region,
     "tuple": pack,
     "get_tuple_element": unpack,
     "optimization_barrier": barrier,
-    "sharding_constraint": alias,
-    "reshard": alias,
-    "propagation_barrier": alias,
-    "data_flow_edge": alias,
-    "sharding_group": nothing,
-    "after_all": alias,
-    "create_token": alias,
-    "mesh": nothing,
+    **dict.fromkeys(("call", "composite", "async_start"), call),
+    **dict.fromkeys(("case", "if"), branches),
+    **dict.fromkeys(("manual_computation", "named_computation"), region),
+    **dict.fromkeys(("async_done", "sharding_constraint", "reshard", "propagation_barrier", "data_flow_edge"), alias),
+    **dict.fromkeys(("after_all", "create_token"), alias),
+    **dict.fromkeys(("sharding_group", "mesh"), nothing),
 }

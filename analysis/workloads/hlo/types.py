@@ -54,8 +54,6 @@ def integers(attribute: Any, default: list[int] | None = None) -> list[int]:
 
 def table(attribute: Any) -> list[list[int]]:
     """Rows of a two-dimensional list of integers; -1, which pads the shorter ones, is left out."""
-    if attribute is None:
-        return []
     if not isinstance(attribute, ir.DenseIntElementsAttr):
         return []
     values = integers(attribute)

@@ -35,12 +35,7 @@ class Mesh:
 def matmul_of(left: Tensor, right: Tensor, dimensions: dict[str, list[int]] | None) -> Matmul:
     """The batched matrix product that a `dot_general` or `dot` computes."""
     if dimensions is None:
-        dimensions = {
-            "lhs_batching": [],
-            "rhs_batching": [],
-            "lhs_contracting": [len(left.shape) - 1],
-            "rhs_contracting": [0],
-        }
+        dimensions = {"lhs_batching": [], "rhs_batching": [], "lhs_contracting": [len(left.shape) - 1], "rhs_contracting": [0]}
 
     def product(shape: tuple[int | None, ...], places: list[int]) -> int:
         return math.prod(shape[place] or (1 if shape[place] is None else 0) for place in places)
@@ -169,10 +164,8 @@ def _mesh_groups(text: str, meshes: dict[str, Any]) -> list[list[int]]:
         axes, order = meshes[symbol.group(1)]
     else:
         axes, order = types.mesh_sizes(text.split("axes = [#")[0].split("mesh = ")[1])
-    used = []
     listed = text.split("axes = [")[-1]
-    for name, pre, size in re.findall(r'"?name = "?([\w.$-]+)"?(?:, sub_axis_info = \((\d+)\)(\d+))?>', listed) or [
-        (name, "", "") for name in re.findall(r'"([^"]+)"', listed)
-    ]:
-        used.append((name, int(pre or 0), int(size or 0)))
+    parts = re.findall(r'"?name = "?([\w.$-]+)"?(?:, sub_axis_info = \((\d+)\)(\d+))?>', listed)
+    named = parts or [(name, 0, 0) for name in re.findall(r'"([^"]+)"', listed)]
+    used = [(name, int(pre or 0), int(size or 0)) for name, pre, size in named]
     return types.groups_of_axes(axes, order, used)
