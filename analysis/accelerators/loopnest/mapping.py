@@ -78,16 +78,11 @@ def lay_out(problem: Problem, architecture: Architecture, mapping: Mapping) -> N
                 raise InputError(f"{used} lanes used, there are {axis.size}", key=axis.name)
             lanes += here
         spatial.append(tuple(lanes))
-        sizes = [axis.size for axis in level.fanout]
-        if len(sizes) == 1:
-            # A lone axis is a row or a column; which one changes no count.
-            physical.append((sizes[0], 1))
-        elif len(sizes) == 2:
-            physical.append((sizes[0], sizes[1]))
-        elif not sizes:
-            physical.append((1, 1))
-        else:
+        if len(level.fanout) > 2:
             raise InputError("at most two axes of fan-out between two levels", key=level.name)
+        # A lone axis is a row or a column; which one changes no count.
+        width, height, *_ = (*(axis.size for axis in level.fanout), 1, 1)
+        physical.append((width, height))
     return Nest(tuple(temporal), tuple(spatial), tuple(physical))
 
 

@@ -47,7 +47,6 @@ class Design:
         junctions: levels that only fan out.
     """
 
-    file: File
     architecture: Architecture
     axes: dict[str, tuple[str | None, str | None]]
     constraints: list[tuple[Tree, str, str, str]]
@@ -366,7 +365,6 @@ def read_design(file: File, ert: File | None = None) -> Design:
         levels[index] = replace(levels[index], fanout=fanout)
     cycle = next((p.symbols["global_cycle_seconds"] for p in storage if p.symbols.get("global_cycle_seconds")), 1e-9)
     return Design(
-        file=file,
         architecture=Architecture(
             name=file.path.stem,
             levels=tuple(levels),

@@ -15,6 +15,7 @@ from analysis.cores.riscv.emulator_float import arithmetic, control_register, ot
 from analysis.cores.riscv.exact_float import BOX
 from analysis.cores.riscv.machine_words import (
     Word,
+    below,
     bits_of_double,
     bits_of_single,
     double_of,
@@ -44,60 +45,27 @@ _EXPONENT_32 = 0xFF
 
 
 @inner(_nrt=False)
-def _below(a: Word, b: Word) -> Word:
-    return unsigned(a) < unsigned(b)
-
-
-@inner(_nrt=False)
 def _word(value: Word) -> Word:
     return signed(value << 32) >> 32
 
 
 @inner(_nrt=False)
-def _divide(a: Word, b: Word) -> Word:
-    if b == 0:
-        return signed(-1)
-    if b == -1:
-        return signed(-a)
-    quotient = a // b
-    return quotient + 1 if quotient < 0 and quotient * b != a else quotient
-
-
-@inner(_nrt=False)
-def _remainder(a: Word, b: Word) -> Word:
-    if b == 0:
-        return a
-    return signed(a - _divide(a, b) * b)
-
-
-@inner(_nrt=False)
-def _divide_unsigned(a: Word, b: Word) -> Word:
-    return signed(-1) if b == 0 else signed(unsigned(a) // unsigned(b))
-
-
-@inner(_nrt=False)
-def _remainder_unsigned(a: Word, b: Word) -> Word:
-    return a if b == 0 else signed(unsigned(a) % unsigned(b))
-
-
-@inner(_nrt=False)
 def _integer_rare(operation: Word, a: Word, b: Word) -> Word:
     """Division and remainder: by zero and overflow as the M extension defines them, without a trap."""
-    if operation == op.DIV:
-        return _divide(a, b)
-    if operation == op.DIVU:
-        return _divide_unsigned(a, b)
-    if operation == op.REM:
-        return _remainder(a, b)
-    if operation == op.REMU:
-        return _remainder_unsigned(a, b)
-    if operation == op.DIVW:
-        return _word(_divide(_word(a), _word(b)))
-    if operation == op.DIVUW:
-        return _word(_divide_unsigned(a & _LOW_32, b & _LOW_32))
-    if operation == op.REMW:
-        return _word(_remainder(_word(a), _word(b)))
-    return _word(_remainder_unsigned(a & _LOW_32, b & _LOW_32))
+    divides = operation in (op.DIV, op.DIVU, op.DIVW, op.DIVUW)
+    without_sign, narrow = operation in (op.DIVU, op.REMU, op.DIVUW, op.REMUW), operation > op.REMU
+    if narrow:
+        a, b = (a & _LOW_32, b & _LOW_32) if without_sign else (_word(a), _word(b))
+    if b == 0:
+        found = signed(-1) if divides else a
+    elif without_sign:
+        found = signed(unsigned(a) // unsigned(b)) if divides else signed(unsigned(a) % unsigned(b))
+    else:
+        quotient = signed(-a) if b == -1 else a // b
+        if quotient < 0 and b != -1 and quotient * b != a:
+            quotient += 1
+        found = quotient if divides else signed(a - quotient * b)
+    return _word(found) if narrow else found
 
 
 @inner(_nrt=False)
@@ -119,9 +87,9 @@ def _atomic(extra: Word, old: Word, operand: Word) -> Word:
     if kind == 0b10100:
         return max(old, operand)
     if kind == 0b11000:
-        return old if _below(old, operand) else operand
+        return old if below(old, operand) else operand
     if kind == 0b11100:
-        return operand if _below(old, operand) else old
+        return operand if below(old, operand) else old
     return operand
 
 
@@ -240,10 +208,10 @@ def execute(
             if a >= b:
                 following = i + immediate
         elif operation == op.BLTU:
-            if _below(a, b):
+            if below(a, b):
                 following = i + immediate
         elif operation == op.BGEU:
-            if not _below(a, b):
+            if not below(a, b):
                 following = i + immediate
         elif operation == op.JAL:
             registers[rd] = base + 2 * following
@@ -278,7 +246,7 @@ def execute(
         elif operation == op.SLT:
             registers[rd] = signed(a < b + immediate)
         elif operation == op.SLTU:
-            registers[rd] = signed(_below(a, b + immediate))
+            registers[rd] = signed(below(a, b + immediate))
         elif operation == op.MUL:
             registers[rd] = signed(a * b)
         elif operation == op.MULW:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from analysis.compiled import inner
 from analysis.cores.riscv import operations as op
-from analysis.cores.riscv.machine_words import Word, leading_zeros, multiply_high_unsigned
+from analysis.cores.riscv.machine_words import Word, below, leading_zeros, multiply_high_unsigned
 
 ZERO, FINITE, INFINITE, NOT_A_NUMBER, SIGNALLING = range(5)
 NAN_64 = 0x7FF8000000000000
@@ -43,12 +43,6 @@ def _shift_jam(value: Word, count: Word) -> Word:
 
 
 @inner(_nrt=False)
-def _below(a: Word, b: Word) -> Word:
-    """Unsigned comparison."""
-    return (a ^ _MINIMUM) < (b ^ _MINIMUM)
-
-
-@inner(_nrt=False)
 def unpack(bits: Word, double: bool) -> tuple[Word, Word, Word, Word]:
     """Sign, exponent, significand and kind of a number given by its bits (NaN-boxing undone)."""
     fraction_bits, top = (52, 2047) if double else (23, 255)
@@ -73,9 +67,9 @@ def _rounds_up(sign: Word, odd: Word, rest: Word, half: Word, rounding: Word) ->
     if rest == 0:
         return False
     if rounding == op.ROUND_NEAREST_EVEN:
-        return _below(half, rest) or (rest == half and odd == 1)
+        return below(half, rest) or (rest == half and odd == 1)
     if rounding == op.ROUND_NEAREST_AWAY:
-        return not _below(rest, half)
+        return not below(rest, half)
     return (rounding == op.ROUND_DOWN and sign == 1) or (rounding == op.ROUND_UP and sign == 0)
 
 
@@ -160,7 +154,7 @@ def _add_wide(
     state: State,
 ) -> Word:
     """Sum of two 128-bit significands (leading one in bit 127), rounded once."""
-    swap = exponent_a < exponent_b or (exponent_a == exponent_b and (_below(high_a, high_b) or (high_a == high_b and _below(low_a, low_b))))
+    swap = exponent_a < exponent_b or (exponent_a == exponent_b and (below(high_a, high_b) or (high_a == high_b and below(low_a, low_b))))
     if swap:
         sign_a, exponent_a, high_a, low_a, sign_b, exponent_b, high_b, low_b = (
             sign_b, exponent_b, high_b, low_b, sign_a, exponent_a, high_a, low_a,
@@ -178,10 +172,10 @@ def _add_wide(
         high_b = np.int64(0)
     if sign_a == sign_b:
         low = low_a + low_b
-        high = high_a + high_b + np.int64(_below(low, low_a))
+        high = high_a + high_b + np.int64(below(low, low_a))
     else:
         low = low_a - low_b
-        high = high_a - high_b - np.int64(_below(low_a, low_b))
+        high = high_a - high_b - np.int64(below(low_a, low_b))
     exponent = exponent_a + 1
     if high == 0:
         if low == 0:
@@ -344,7 +338,7 @@ def to_integer(a: Word, double: bool, signed: bool, bits: Word, rounding: Word, 
                 magnitude += 1
     if not bad:
         limit = smallest if sign else largest
-        bad = (_below(-limit, magnitude)) if sign else _below(limit, magnitude)
+        bad = (below(-limit, magnitude)) if sign else below(limit, magnitude)
     if bad:
         state[op.STATE_FLAGS] |= op.FLAG_INVALID
         result = smallest if sign == 1 and kind < NOT_A_NUMBER else largest

@@ -28,6 +28,11 @@ _AT_EUID, _AT_GID, _AT_EGID, _AT_HWCAP, _AT_CLKTCK, _AT_SECURE, _AT_RANDOM = 12,
 _HWCAP = sum(1 << (ord(letter) - ord("a")) for letter in "imafdc")
 _WRITE = 2  # PROT_WRITE
 _NANOSECONDS = 1_000_000_000
+_ANSWERS = {29: _NOT_TTY, 56: _NO_FILE, 62: _NO_SEEK, 78: _INVALID}  # ioctl, openat, lseek, readlinkat
+# munmap, madvise, sigaction, sigprocmask, robust list, close, futex, sched_yield, sigaltstack: nothing to do.
+_ANSWERS |= dict.fromkeys((215, 233, 134, 135, 99, 57, 98, 124, 132), 0)
+# set_tid_address, getpid, gettid, and the ids of user and group
+_ANSWERS |= dict.fromkeys((96, 172, 178, 174, 175, 176, 177), 1000)
 
 
 def build_stack(stack: NDArray[np.uint8], top: int, program: Program, argv: tuple[str, ...], environment: tuple[str, ...]) -> int:
@@ -143,19 +148,9 @@ class Kernel:
             return self._system_name(a[0])
         if number in (79, 80):
             return self._status(a[0], a[2] if number == 79 else a[1])
-        errors = {29: _NOT_TTY, 56: _NO_FILE, 62: _NO_SEEK, 78: _INVALID}  # ioctl, openat, lseek, readlinkat
-        if number in errors:
-            return errors[number]
         if number == 226:
             return self._protect(a[0], a[1], a[2])
-        # munmap, madvise, sigaction, sigprocmask, robust list, close, futex, sched_yield, sigaltstack: nothing to do.
-        if number in (215, 233, 134, 135, 99, 57, 98, 124, 132):
-            return 0
-        if number in (96, 172, 178):  # set_tid_address, getpid, gettid
-            return 1000
-        if number in (174, 175, 176, 177):
-            return 1000
-        return _NO_CALL
+        return _ANSWERS.get(number, _NO_CALL)
 
     def _write(self, descriptor: int, address: int, size: int) -> int:
         if descriptor not in (1, 2):

@@ -38,6 +38,12 @@ def unsigned(value: Word) -> Word:
     return np.uint64(value)
 
 
+@inner(_nrt=False)
+def below(a: Word, b: Word) -> Word:
+    """Whether a word is less than another, both unsigned."""
+    return unsigned(a) < unsigned(b)
+
+
 def _plainly(made: Any, instead: Callable[..., Any]) -> Any:
     made.instead = instead
     return made
