@@ -10,7 +10,7 @@ from analysis.artifact.explorers import drawing
 from analysis.artifact.explorers.controls import Choice, Pasted, Slider, remembered
 from analysis.errors import InputError
 from analysis.hardware import devices
-from analysis.serving.kv_cache import RESERVED_BYTES, kv_cache
+from analysis.serving.kv_cache import RESERVED_BYTES, cache_bytes
 from analysis.workloads import checkpoints
 
 TITLE = "Does your model fit?"
@@ -49,9 +49,10 @@ def answer(values: Mapping[str, Any]) -> dict[str, Any]:
         for gpus in GPUS:
             token = gpus * model.kv_bytes_per_token(width, gpus) if model.attention else 0.0
             grows = gpus * model.growing_bytes_per_token(width, gpus) if model.attention else 0.0
-            near = max(0.0, token - grows)
-            room = kv_cache(gpus * memory, model.weight_bytes, token, 0.9, gpus * RESERVED_BYTES, False, near, model.window)
-            row.append(-1 if room.size_bytes <= 0 else int(room.size_bytes // (room.request_bytes(context) + state)))
+            near = max(0.0, token - grows)  # in layers with a sliding window, which hold at most so many tokens of a request
+            request = context * (token - near) + min(context, model.window) * near + state
+            size = cache_bytes(gpus * memory, model.weight_bytes, 0.9, gpus * RESERVED_BYTES)
+            row.append(-1 if size <= 0 else int(size // request))
         fits.append(row)
     return {
         "name": model.name,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from analysis.hardware import devices
 from analysis.kernels import gpus
 from analysis.networks.collective_time import collective_s
-from analysis.serving.kv_cache import RESERVED_BYTES, kv_cache
+from analysis.serving.kv_cache import RESERVED_BYTES, cache_bytes
 from analysis.serving.points import settings
 from analysis.serving.points.cases import ASKED_NOW, Case, Plan, machine
 from analysis.serving.points.closed_loop import ENGINE, RESULT, simulate
@@ -134,8 +134,7 @@ def cache_tokens(case: Case, plan: Plan) -> float:
     token = max(1.0, case.model.kv_bytes_per_token(KV_BYTES[s.kv], plan.tensor))
     token += case.draft.model.kv_bytes_per_token(KV_BYTES[s.kv], plan.tensor) if case.draft else 0.0
     reserved = TPU_RESERVED * weights if device.kind == "tpu" else RESERVED_BYTES
-    cache = kv_cache(device.usable_bytes, weights, token, s.memory_share, reserved, of_free=case.engine == "trtllm")
-    return cache.size_bytes / cache.token_bytes
+    return cache_bytes(device.usable_bytes, weights, s.memory_share, reserved, of_free=case.engine == "trtllm") / token
 
 
 def room(case: Case) -> tuple[float, str]:

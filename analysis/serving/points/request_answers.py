@@ -14,7 +14,7 @@ from analysis.documents import LARGEST_BYTES, read_json
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.serving.coupled import Coupling, simulate
-from analysis.serving.kv_cache import kv_cache
+from analysis.serving.kv_cache import cache_bytes
 from analysis.serving.limits import Limits
 from analysis.serving.points.cases import served
 from analysis.serving.points.request_profile import read_profile
@@ -108,8 +108,8 @@ def kv_blocks(model: Model, settings: Settings, memory_bytes: float) -> int:
     sharing = ranks * settings.data_parallel_size
     weights = model.matrices
     held = 2 * (weights["attention"] + weights["dense"] + weights["vocabulary"]) / ranks + 2 * weights["experts"] / sharing
-    cache = kv_cache(memory_bytes, held, model.growing_bytes_per_token(2.0, ranks), settings.gpu_memory_utilization, OUTSIDE_BYTES)
-    blocks = int(cache.size_bytes / (BLOCK * cache.token_bytes))
+    size = cache_bytes(memory_bytes, held, settings.gpu_memory_utilization, OUTSIDE_BYTES)
+    blocks = int(size / (BLOCK * model.growing_bytes_per_token(2.0, ranks)))
     if blocks < 1:
         raise InputError(
             f"the weights ({held / 1e9:.1f} GB a GPU) leave no room for a KV cache in {memory_bytes / 1e9:.0f} GB", key="model"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -44,7 +44,7 @@ def kind_of(scheduler: str) -> Kind:
     return SCHEDULERS[scheduler]
 
 
-def one_of(names: Collection[str]) -> AfterValidator:
+def one_of(names: Mapping[str, object]) -> AfterValidator:
     """A check of a configuration's text: it is one of some names."""
 
     def check(name: str) -> str:

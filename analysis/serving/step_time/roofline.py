@@ -20,7 +20,7 @@ from analysis.errors import InputError
 from analysis.hardware import systems
 from analysis.hardware.devices import Device
 from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
-from analysis.serving.kv_cache import RESERVED_BYTES, KvCache, kv_cache
+from analysis.serving.kv_cache import RESERVED_BYTES, cache_bytes
 from analysis.serving.requests import Floats
 from analysis.serving.steps import StepTime, tabulate
 from analysis.workloads.models import Model
@@ -168,28 +168,15 @@ def roofline(setting: Roofline, most_tokens: int = 8192) -> StepTime:
     )
 
 
-def cache(setting: Roofline, memory_share: float = 0.9) -> KvCache:
-    """The KV cache of a replica beside the weights, all devices together."""
-    devices, model = setting.tensor_parallel, setting.model
-    return kv_cache(
-        devices * setting.device.usable_bytes,
-        model.parameters * setting.bytes_per_value,
-        setting.kv_bytes_per_token,
-        memory_share,
-        devices * RESERVED_BYTES,
-        window_bytes=setting.kv_bytes_per_token * model.window_layers / model.attention_layers,
-        window=model.window,
-    )
-
-
 def kv_blocks(setting: Roofline, block_size: int = 16, memory_share: float = 0.9) -> int:
-    """KV blocks that fit beside the weights."""
-    blocks = int(cache(setting, memory_share).size_bytes // (block_size * setting.kv_bytes_per_token))
+    """KV blocks that fit beside the weights, of all devices together."""
+    memory, weights = setting.tensor_parallel * setting.device.usable_bytes, setting.model.parameters * setting.bytes_per_value
+    size = cache_bytes(memory, weights, memory_share, setting.tensor_parallel * RESERVED_BYTES)
+    blocks = int(size // (block_size * setting.kv_bytes_per_token))
     if blocks < 1:
         raise InputError(
             f"{setting.model.name} does not fit {setting.tensor_parallel} x {setting.device.name}: "
-            f"{setting.model.parameters * setting.bytes_per_value / 1e9:.1f} GB of weights in {memory_share:.0%} of "
-            f"{setting.tensor_parallel * setting.device.usable_bytes / 1e9:.1f} GB",
+            f"{weights / 1e9:.1f} GB of weights in {memory_share:.0%} of {memory / 1e9:.1f} GB",
             key="tensor_parallel",
         )
     return blocks
