@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from analysis.accelerators.loopnest.architecture import Architecture, Level
@@ -136,15 +138,6 @@ class _Geometry:
     compute_cycles: int
 
 
-@dataclass(frozen=True)
-class _Rules:
-    """How traffic is counted, see `evaluate`."""
-
-    walk: Walk
-    links: bool
-    rest_resets: bool
-
-
 def _measure(problem: Problem, nest: Nest) -> _Geometry:
     in_time, in_space, inside = _strides(nest)
     child_tile = [{d: tile.get(d, 1) for d in problem.sizes} for tile in inside]
@@ -152,8 +145,8 @@ def _measure(problem: Problem, nest: Nest) -> _Geometry:
     return _Geometry(nest, in_time, in_space, child_tile, own_tile, math.prod(_product(loops) for loops in nest.temporal))
 
 
-def _traffic_below(tensor: Tensor, geometry: _Geometry, level: int, rules: _Rules) -> Traffic:
-    """Words from one instance of `level` to its children, as if both kept the tensor."""
+def _traffic_below(tensor: Tensor, geometry: _Geometry, level: int, counted: Callable[..., Traffic]) -> Traffic:
+    """Words from one instance of `level` to its children, as if both kept the tensor; `counted`: `traffic` with its rules."""
     nest = geometry.nest
     timed = tuple(
         TimedLoop(loop.bound, tensor.project({loop.dimension: stride}))
@@ -163,7 +156,7 @@ def _traffic_below(tensor: Tensor, geometry: _Geometry, level: int, rules: _Rule
     lanes = place_lanes(tensor, nest.spatial[level], tuple(geometry.in_space[level]), nest.physical[level])
     innermost = level == len(nest.temporal) - 1
     extents = tensor.extents(geometry.child_tile[level])
-    return traffic(extents, timed, lanes, walk=rules.walk, links=rules.links, retain=not innermost, rest_resets=rules.rest_resets)
+    return counted(extents, timed, lanes, retain=not innermost)
 
 
 def _partition(tensor: Tensor, geometry: _Geometry, levels: int) -> list[int]:
@@ -178,10 +171,10 @@ def _partition(tensor: Tensor, geometry: _Geometry, levels: int) -> list[int]:
     return found
 
 
-def _count(tensor: Tensor, architecture: Architecture, geometry: _Geometry, rules: _Rules) -> list[Accesses]:
+def _count(tensor: Tensor, architecture: Architecture, geometry: _Geometry, counted: Callable[..., Traffic]) -> list[Accesses]:
     """Accesses of one tensor at every level that keeps it, innermost first."""
     levels = architecture.levels
-    below = [_traffic_below(tensor, geometry, level, rules) for level in range(len(levels))]
+    below = [_traffic_below(tensor, geometry, level, counted) for level in range(len(levels))]
     partition = _partition(tensor, geometry, len(levels))
     children = [_product(loops) for loops in geometry.nest.spatial]
     instances = [math.prod(children[:level]) for level in range(len(levels))]
@@ -232,9 +225,8 @@ def _count(tensor: Tensor, architecture: Architecture, geometry: _Geometry, rule
     return found
 
 
-def overflow(problem: Problem, architecture: Architecture, nest: Nest) -> tuple[str, int, int] | None:
+def _overflow(problem: Problem, architecture: Architecture, geometry: _Geometry) -> tuple[str, int, int] | None:
     """The first level, from the innermost, whose tiles do not fit: its name, words needed, words there; None when all fit."""
-    geometry = _measure(problem, nest)
     for index in range(len(architecture.levels) - 1, -1, -1):
         level = architecture.levels[index]
         needed = sum(t.size(geometry.own_tile[index]) for t in problem.tensors if t.name in level.keeps)
@@ -266,7 +258,6 @@ def evaluate(
     walk: Walk = "sampled",
     links: bool = True,
     rest_resets: bool = False,
-    check_capacity: bool = True,
 ) -> Evaluation:
     """Count every access of a mapping and price it.
 
@@ -282,18 +273,17 @@ def evaluate(
         walk: `sampled` as Timeloop does, `every` for the exact walk (see `reuse`).
         links: whether neighbours may pass tiles on, as Timeloop assumes.
         rest_resets: count as Timeloop did before 2025 (see `reuse`).
-        check_capacity: refuse a mapping whose tiles do not fit.
     Raises:
         InputError: the mapping does not belong to the problem or the architecture, or does not fit.
     Source: rules in `data/recorded/timeloop/README.md`.
     """
     nest = lay_out(problem, architecture, mapping)
-    if check_capacity and (over := overflow(problem, architecture, nest)):
-        raise InputError(f"tiles need {over[1]} words, there are {over[2]}", key=over[0])
     geometry = _measure(problem, nest)
+    if over := _overflow(problem, architecture, geometry):
+        raise InputError(f"tiles need {over[1]} words, there are {over[2]}", key=over[0])
     accesses: list[Accesses] = []
     for tensor in problem.tensors:
-        accesses += _count(tensor, architecture, geometry, _Rules(walk, links, rest_resets))
+        accesses += _count(tensor, architecture, geometry, partial(traffic, walk=walk, links=links, rest_resets=rest_resets))
     depth = {level.name: index for index, level in enumerate(architecture.levels)}
     accesses.sort(key=lambda a: -depth[a.level])
     worst = min(_bandwidths(architecture, accesses, geometry.compute_cycles), key=lambda s: s.factor, default=None)

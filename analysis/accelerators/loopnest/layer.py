@@ -13,18 +13,13 @@ from analysis.errors import InputError
 
 Steps = int | tuple[int, int]
 
-REQUIRED = {
-    "convolution": ("C", "M", "P", "Q"),
-    "depthwise": ("C", "P", "Q", "R", "S"),
-    "matmul": ("M", "N", "K"),
-    "batched_matmul": ("B", "M", "N", "K"),
+KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "convolution": (("C", "M", "P", "Q"), ("N", "R", "S", "stride", "dilation")),
+    "depthwise": (("C", "P", "Q", "R", "S"), ("N", "stride", "dilation")),
+    "matmul": (("M", "N", "K"), ()),
+    "batched_matmul": (("B", "M", "N", "K"), ()),
 }
-ALLOWED = {
-    "convolution": {"N", "C", "M", "P", "Q", "R", "S", "stride", "dilation"},
-    "depthwise": {"N", "C", "P", "Q", "R", "S", "stride", "dilation"},
-    "matmul": {"M", "N", "K"},
-    "batched_matmul": {"B", "M", "N", "K"},
-}
+"""What a kind of layer has to say, and what it may say."""
 
 
 class Layer(Strict):
@@ -46,12 +41,11 @@ class Layer(Strict):
 
     @model_validator(mode="after")
     def _dimensions_of_the_kind(self) -> Layer:
-        missing = [d for d in REQUIRED[self.kind] if getattr(self, d) is None]
-        if missing:
-            raise ValueError(f"a {self.kind} needs {', '.join(REQUIRED[self.kind])}; missing: {', '.join(missing)}")
-        extra = [d for d in ("B", "N", "C", "M", "P", "Q", "R", "S", "K", "stride", "dilation") if getattr(self, d) is not None]
-        extra = [d for d in extra if d not in ALLOWED[self.kind]]
-        if extra:
+        needed, allowed = KEYS[self.kind]
+        given = self.model_dump(exclude={"name", "kind"}, exclude_none=True)
+        if missing := [key for key in needed if key not in given]:
+            raise ValueError(f"a {self.kind} needs {', '.join(needed)}; missing: {', '.join(missing)}")
+        if extra := [key for key in given if key not in (*needed, *allowed)]:
             raise ValueError(f"a {self.kind} has no {', '.join(extra)}")
         for key in ("stride", "dilation"):
             value = getattr(self, key)

@@ -61,6 +61,13 @@ def sparsity(text: str) -> tuple[int, int] | None:
     return (found[0], found[1]) if found[0] and found[1] and 1 <= found[0] <= found[1] else None
 
 
+def _size(cell: str, path: str | Path, line: int | None, key: str) -> int:
+    found = whole_number(cell, LONGEST_SIZE)
+    if found is None or found < 1:
+        raise InputError(f"expected a whole number from 1 to 10^{LONGEST_SIZE}, got {cell!r}", path=path, line=line, key=key)
+    return found
+
+
 def read_design(path: str | Path) -> ScaleSimDesign:
     """Read a SCALE-Sim 3 configuration file."""
     parser = configparser.ConfigParser(interpolation=None)  # a % is a % and refers to nothing
@@ -80,11 +87,7 @@ def read_design(path: str | Path) -> ScaleSimDesign:
         return parser.get(section, key).strip()
 
     def number(section: str, key: str) -> int:
-        value = text(section, key).split(",")[0].strip()
-        found = whole_number(value, LONGEST_SIZE)
-        if found is None or found < 1:
-            raise InputError(f"expected a whole number from 1 to 10^{LONGEST_SIZE}, got {value!r}", path=path, line=line_of(key), key=key)
-        return found
+        return _size(text(section, key).split(",")[0].strip(), path, line_of(key), key)
 
     architecture = "architecture_presets"
     dataflow = text(architecture, "Dataflow").lower()
@@ -160,19 +163,14 @@ def _layers(table: _Table, cells: list[str], path: str | Path, line: int) -> lis
     """The layers of one row."""
 
     def number(key: str) -> int:
-        cell = cells[table.places[key]] if table.places[key] < len(cells) else ""
-        found = whole_number(cell, LONGEST_SIZE)
-        if found is None or found < 1:
-            raise InputError(f"expected a whole number from 1 to 10^{LONGEST_SIZE}, got {cell!r}", path=path, line=line, key=key)
-        return found
+        return _size(cells[table.places[key]] if table.places[key] < len(cells) else "", path, line, key)
 
     def given(key: str) -> bool:
         return table.places.get(key, len(cells)) < len(cells) and cells[table.places[key]] != ""
 
     ratio = cells[table.places["sparsity"]] if given("sparsity") else ""
-    for place, cell in enumerate(
-        cells[len("mnk" if table.products else CONVOLUTION) + 1 :], len("mnk" if table.products else CONVOLUTION) + 1
-    ):
+    behind = len("mnk" if table.products else CONVOLUTION) + 1
+    for place, cell in enumerate(cells[behind:], behind):
         if place in table.places.values():
             continue
         if _RATIO.fullmatch(cell):

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from analysis.case_files import Answer
 
 
@@ -90,14 +88,3 @@ def check_header(command: str, path: Path) -> None:
 def _tell_carried(names: list[str]) -> None:
     if names:
         typer.echo(f"carried through, not read: {', '.join(names)}", err=True)
-
-
-def tell_table(table: pd.DataFrame, out: Path | None) -> None:
-    """Write a table as CSV and say how many rows it has; without a file print it, numbers to three digits."""
-    from analysis.tables import write_csv
-
-    if out:
-        write_csv(table, out)
-        typer.echo(f"{len(table)} rows in {out}")
-    else:
-        typer.echo(table.to_string(index=False, float_format=lambda value: f"{value:.3g}"))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.commands.common.answers import check_header, tell_table
+from analysis.commands.common.answers import check_header
 
 app = typer.Typer(help=__doc__, add_completion=False, no_args_is_help=True)
 
@@ -56,6 +56,12 @@ def score(
 ) -> None:
     """Grade predictions by source: errors with cluster intervals, coverage, sharpness, our own and the trivial baseline's error, noise."""
     from analysis.studies.suite.score import grade_file
+    from analysis.tables import write_csv
 
     check_header("measured score", predictions)
-    tell_table(grade_file(predictions), out)
+    grades = grade_file(predictions)
+    if out:
+        write_csv(grades, out)
+        typer.echo(f"{len(grades)} rows in {out}")
+    else:
+        typer.echo(grades.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
