@@ -363,14 +363,15 @@ def beyond(case: Case) -> tuple[str, ...]:
 def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
     """What the constants may depend on, one row a case."""
     rows: list[dict[str, Any]] = []
-    # Wide plans of two kinds of workers stretch unmeasured kernels beyond what aggregated points show of them: their parts may err alike.
-    doubts = [(table.doubt, table.doubt_together) for table in raw.tables]
+    doubts = [table.doubts() for table in raw.tables]
     for i, case in enumerate(cases):
         if case is None:
             rows.append({})
             continue
         r, e = raw.result[i], raw.engines[i]
         kernels = dict(zip(PARTS, on_grid(raw.tables[raw.table_of[i]], r[4], r[5]), strict=True)) if np.isfinite(r[0]) else {}
+        decode = doubts[raw.table_of[i]]
+        prompt = raw.tables[raw.table_of[i] if case.prefill is None else raw.prefill_of[i]].doubts(prompt=True)
         unsure = kernels.get("adapters", 0.0) / r[2]
         if case.draft is not None and kernels:
             drafts_s = case.drafted * on_grid(raw.tables[raw.draft_of[i]], r[4], r[5]).sum()
@@ -386,8 +387,10 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 "clients": case.clients,
                 "ttft_s": r[0],
                 "tpot_s": r[2],
-                "doubt": doubts[raw.table_of[i]][case.prefill is not None],
-                "doubt_prompt": raw.tables[raw.table_of[i] if case.prefill is None else raw.prefill_of[i]].doubt_prompt,
+                # Parts of a step err independently. Wide plans of two kinds of workers stretch unmeasured kernels beyond what aggregated
+                # points show of them: their parts may err alike.
+                "doubt": float(np.sqrt((decode**2).sum()) if case.prefill is None else decode.sum()),
+                "doubt_prompt": float(np.sqrt((prompt**2).sum())),
                 "ranks": case.plan.ranks,
                 "types": case.types,
                 "release": release(case.engine, case.version),

@@ -180,10 +180,6 @@ class LinearSteps(Strict):
     kv_token_s: Seconds = 0.0
     pair_s: Seconds = 0.0
 
-    def make(self, folder: Path) -> StepTime:
-        """The step time."""
-        return linear(**self.model_dump(exclude={"kind"}))
-
 
 class FileSteps(Strict):
     """Recorded step times, or a linear fit to them."""
@@ -191,22 +187,12 @@ class FileSteps(Strict):
     kind: Literal["recorded", "fitted"]
     path: str
 
-    def make(self, folder: Path) -> StepTime:
-        """The step time."""
-        return read_recorded(folder / self.path) if self.kind == "recorded" else read_fit(folder / self.path)
-
 
 class ProfileSteps(Strict):
     """`step_profile.read_profile`."""
 
     kind: Literal["profile"]
     paths: Annotated[tuple[str, ...], Field(min_length=1)]
-
-    def make(self, folder: Path) -> StepTime:
-        """The step time."""
-        from analysis.serving.step_time.profile import read_profile
-
-        return read_profile([folder / path for path in self.paths])
 
 
 class RooflineSteps(Asked):
@@ -231,10 +217,6 @@ class RooflineSteps(Asked):
         given = self.model_dump(exclude={"kind", "model", "device", "memory_utilization", "bytes_per_value"})
         weight = self.bytes_per_value or WEIGHT_BYTES.get(self.dtype, 2.0)
         return Roofline(models.alike(models.load(self.model), "the roofline"), devices.load(self.device), bytes_per_value=weight, **given)
-
-    def make(self, folder: Path) -> StepTime:
-        """The step time."""
-        return roofline(self.setting())
 
     def named(self) -> dict[str, str]:
         """What an answer names."""
@@ -323,34 +305,36 @@ class Configuration:
     @cached_property
     def steps(self) -> StepTime:
         """The step time."""
-        if isinstance(self.config.steps, CalibratedSteps):
-            assert self.served is not None
-            return self.served.steps
-        return self.config.steps.make(self.path.parent)
-
-    def room(self) -> tuple[int | None, str]:
-        """KV blocks that a replica's devices have room for (None: no device is named), and the replica in words."""
-        config, size = self.config, self.config.limits.block_size
+        steps, folder = self.config.steps, self.path.parent
         if self.served is not None:
-            named = self.served.named
-            return int(self.served.engine["cache_tokens"] // size), f"{named['model']} on {named['device']}, {named['plan']}"
-        if not isinstance(config.steps, RooflineSteps):
-            return None, ""
-        setting, share = config.steps.setting(), config.steps.memory_utilization
-        what = f"{setting.model.name} in {share:.0%} of {setting.tensor_parallel} x {setting.device.name}"
-        return kv_blocks(setting, size, share), what
+            return self.served.steps
+        if isinstance(steps, RooflineSteps):
+            return roofline(steps.setting())
+        if isinstance(steps, ProfileSteps):
+            from analysis.serving.step_time.profile import read_profile
+
+            return read_profile([folder / path for path in steps.paths])
+        if isinstance(steps, FileSteps):
+            return read_recorded(folder / steps.path) if steps.kind == "recorded" else read_fit(folder / steps.path)
+        return linear(**steps.model_dump(exclude={"kind"}))
 
     def limits(self) -> Limits:
         """Limits of a replica: those given, else the engine's, what the device has room for, or VIDUR's."""
         asked = {name: value for name, value in dataclasses.asdict(self.config.limits).items() if value is not None}
-        most, what = self.room()
-        own: dict[str, Any] = {} if most is None else {"kv_blocks": most}
+        steps, size, own, what = self.config.steps, self.config.limits.block_size, dict[str, Any](), ""
         if self.served is not None:
-            engine = self.served.engine
+            engine, named = self.served.engine, self.served.named
             longest = int((self.requests.prefill_tokens + self.requests.decode_tokens).max(initial=1))
-            own |= {"max_batch": int(engine["max_running"]), "max_batch_tokens": int(engine["budget"]), "max_request_tokens": longest}
-        if most is not None and asked.get("kv_blocks", 0) > most:
-            message = f"expected at most {most}: so many blocks of {self.config.limits.block_size} tokens fit beside the weights of {what}"
+            own = {"kv_blocks": int(engine["cache_tokens"] // size), "max_batch": int(engine["max_running"])}
+            own |= {"max_batch_tokens": int(engine["budget"]), "max_request_tokens": longest}
+            what = f"{named['model']} on {named['device']}, {named['plan']}"
+        elif isinstance(steps, RooflineSteps):
+            setting, share = steps.setting(), steps.memory_utilization
+            own = {"kv_blocks": kv_blocks(setting, size, share)}
+            what = f"{setting.model.name} in {share:.0%} of {setting.tensor_parallel} x {setting.device.name}"
+        most = own.get("kv_blocks", MOST_COUNT)
+        if asked.get("kv_blocks", 0) > most:
+            message = f"expected at most {most}: so many blocks of {size} tokens fit beside the weights of {what}"
             raise InputError(message, path=self.path, key="limits.kv_blocks")
         return Limits(**{**own, **asked})
 

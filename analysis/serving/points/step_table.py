@@ -41,26 +41,12 @@ class StepTable:
         """Seconds of all parts on a grid, in its shape."""
         return np.asarray(self.seconds[grid].sum(axis=0).reshape(tuple(axis.size for axis in op.GRIDS[grid])))
 
-    @property
-    def doubt(self) -> float:
-        """Standard deviation of the logarithm of a decode step (32 sequences of 4,096 tokens): its parts err independently."""
-        return float(np.sqrt((self._doubts() ** 2).sum()))
-
-    @property
-    def doubt_together(self) -> float:
-        """The same if all parts err the same way."""
-        return float(self._doubts().sum())
-
-    @property
-    def doubt_prompt(self) -> float:
-        """Standard deviation of the logarithm of a step of one prompt of 2,048 tokens: its parts err independently."""
-        return float(np.sqrt((self._doubts(self.seconds and on_prompt(self, 2048.0)) ** 2).sum()))
-
-    def _doubts(self, parts: Any = None) -> Floats:
-        """Each part's share of a step's doubt; of a decode step where no parts' seconds are given."""
+    def doubts(self, prompt: bool = False) -> Floats:
+        """Each part's share of the standard deviation of a step's logarithm: of a decode step (32 sequences of 4,096 tokens), or of a step
+        of one prompt of 2,048 tokens."""
         if not self.seconds:
             return np.full(len(op.PARTS), np.nan)
-        parts = on_grid(self, 32.0, 4096.0) if parts is None else parts
+        parts = on_prompt(self, 2048.0) if prompt else on_grid(self, 32.0, 4096.0)
         return np.asarray(parts * np.array([self.log_sd.get(part, 0.0) for part in op.PARTS]) / parts.sum())
 
 
