@@ -141,14 +141,15 @@ def ring_in_flight_cycles(collective, kind, nodes, latency, speed, endpoint, mem
     return (chunks // flight + 1) * alone + (chunks % flight - 1) * serial
 
 
-@inner
-def one_dimension_cycles(
-    aware, collective, algorithm, kind, nodes, latency, speed, endpoint, memory, size, splits, active, queues, baseline, everyone
-):
-    """All chunks of a collective among `nodes` of `everyone` on one dimension; -1: no formula."""
-    chunk, chunks = chunking(collective, size, splits, everyone)
-    used = queues if collective != codes.ALL_REDUCE or baseline or queues == 1 else queues // 2
-    limit = (active + queues - 1) // queues
+@light
+def one_dimension_cycles(arrays, i, everyone):
+    """All chunks of a collective of case `i` among the nodes of its one dimension, of `everyone` on it; -1: no formula."""
+    aware, collective, algorithm, kind = arrays.aware[i], arrays.collective[i], arrays.algorithm[i, 0], arrays.kind[i, 0]
+    nodes, latency, speed = arrays.npus[i, 0], arrays.latency_ns[i, 0], arrays.bytes_per_ns[i, 0]
+    endpoint, memory, queues = arrays.endpoint_ns[i], arrays.memory_bytes_per_ns[i], arrays.queues[i]
+    chunk, chunks = chunking(collective, arrays.size_bytes[i], arrays.splits[i], everyone)
+    used = queues if collective != codes.ALL_REDUCE or arrays.baseline[i] or queues == 1 else queues // 2
+    limit = (arrays.active[i] + queues - 1) // queues
     fullest = (chunks + used - 1) // used
     flight = min(limit * used, chunks)
     if aware and flight > 1:
@@ -262,25 +263,21 @@ def several_dimensions_cycles(arrays, i):
         everyone *= npus[dim]
     size, chunks = chunking(collective, arrays.size_bytes[i], arrays.splits[i], everyone)
     queue = np.zeros((phases, chunks), np.int64)
+    endpoint, memory = arrays.endpoint_ns[i], arrays.memory_bytes_per_ns[i]
     for k in range(phases):
         dim, what = order[k], step[k]
-        duration[k] = phase_cycles(
-            0,
-            what,
+        algorithm, kind, latency, speed = (
             arrays.algorithm[i, dim],
             arrays.kind[i, dim],
-            npus[dim],
             arrays.latency_ns[i, dim],
             arrays.bytes_per_ns[i, dim],
-            arrays.endpoint_ns[i],
-            arrays.memory_bytes_per_ns[i],
-            size,
         )
+        duration[k] = phase_cycles(0, what, algorithm, kind, npus[dim], latency, speed, endpoint, memory, size)
         if duration[k] < 0:
             return -1
-        wait[k] = arrays.endpoint_ns[i]
-        if what == codes.REDUCE_SCATTER and arrays.algorithm[i, dim] != codes.HALVING_DOUBLING:
-            wait[k] = reduction_cycles(size // npus[dim], arrays.memory_bytes_per_ns[i])
+        wait[k] = endpoint
+        if what == codes.REDUCE_SCATTER and algorithm != codes.HALVING_DOUBLING:
+            wait[k] = reduction_cycles(size // npus[dim], memory)
         if what == codes.REDUCE_SCATTER:
             size //= npus[dim]
         elif what == codes.ALL_GATHER:
@@ -310,20 +307,4 @@ def closed_form_cycles(arrays, result):
         if arrays.dimensions[i] > 1:
             result[i] = -1 if arrays.aware[i] else several_dimensions_cycles(arrays, i)
         else:
-            result[i] = one_dimension_cycles(
-                arrays.aware[i],
-                arrays.collective[i],
-                arrays.algorithm[i, 0],
-                arrays.kind[i, 0],
-                arrays.npus[i, 0],
-                arrays.latency_ns[i, 0],
-                arrays.bytes_per_ns[i, 0],
-                arrays.endpoint_ns[i],
-                arrays.memory_bytes_per_ns[i],
-                arrays.size_bytes[i],
-                arrays.splits[i],
-                arrays.active[i],
-                arrays.queues[i],
-                arrays.baseline[i],
-                arrays.npus[i, 0],
-            )
+            result[i] = one_dimension_cycles(arrays, i, arrays.npus[i, 0])

@@ -66,23 +66,8 @@ def collective_duration(machine, arrays, work, row):
     endpoint = machine.endpoint_ns if whole else 10
     if whole and machine.window[collective, 0] >= 0:
         return -1, 0
-    cycles = one_dimension_cycles(
-        machine.aware,
-        collective,
-        algorithm,
-        machine.kind[0],
-        nodes,
-        machine.latency_ns[0],
-        machine.bytes_per_ns[0],
-        endpoint,
-        machine.memory_bytes_per_ns,
-        size,
-        machine.splits,
-        arrays.active[0],
-        machine.queues,
-        machine.baseline,
-        machine.npus,
-    )
+    arrays.algorithm[0, 0], arrays.npus[0, 0], arrays.endpoint_ns[0] = algorithm, nodes, endpoint
+    cycles = one_dimension_cycles(arrays, 0, machine.npus)
     wait = endpoint
     if collective == REDUCE_SCATTER:
         chunk = max(size // machine.splits, machine.npus)
