@@ -5,6 +5,8 @@ A row of `code` is an instruction slot of two bytes: two 64-bit words, the packe
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -91,6 +93,20 @@ def _atomic(extra: Word, old: Word, operand: Word) -> Word:
     if kind == 0b11100:
         return operand if below(old, operand) else old
     return operand
+
+
+@inner(error_model="numpy", _nrt=False)
+def _calculated(kind: Word, x: Any, y: Any, z: Any) -> Any:
+    """Arithmetic of one precision: sum, difference, product, quotient, root, fused multiply-add, in the order of `operations`."""
+    if kind == 0:
+        return x + y
+    if kind == 1:
+        return x - y
+    if kind == 2:
+        return x * y
+    if kind == 3:
+        return x / y
+    return np.sqrt(x) if kind == 4 else fused_multiply_add(x, y, z)
 
 
 @inner(_nrt=False)
@@ -265,20 +281,8 @@ def execute(
             result = signed(0)
             if quick and (rounding == 0 or rounding == 7):
                 if operation <= op.FMA_D:
-                    x, y = double_of(a), double_of(b)
-                    if operation == op.FADD_D:
-                        result = bits_of_double(x + y)
-                    elif operation == op.FSUB_D:
-                        result = bits_of_double(x - y)
-                    elif operation == op.FMUL_D:
-                        result = bits_of_double(x * y)
-                    elif operation == op.FMA_D:
-                        x, z = double_of(a ^ (extra << 63)), double_of(c ^ ((extra >> 1) << 63))
-                        result = bits_of_double(fused_multiply_add(x, y, z))
-                    elif operation == op.FDIV_D:
-                        result = bits_of_double(x / y)
-                    else:
-                        result = bits_of_double(np.sqrt(x))
+                    x, z = double_of(a ^ (extra << 63)), double_of(c ^ ((extra >> 1) << 63))
+                    result = bits_of_double(_calculated(operation - op.FADD_D, x, double_of(b), z))
                     exponent = (result >> 52) & _EXPONENT_64
                     # No NaN, overflow or underflow; a zero sum or root is exact, and so is a product with a zero (its sign apart).
                     done = (exponent > 1 and exponent < _EXPONENT_64) or (
@@ -293,20 +297,8 @@ def execute(
                 else:
                     boxed = _is_boxed(a) and (_is_boxed(b) or operation == op.FSQRT_S)
                     if boxed and (_is_boxed(c) or operation != op.FMA_S):
-                        u, v = single_of(a), single_of(b)
-                        if operation == op.FADD_S:
-                            result = bits_of_single(u + v)
-                        elif operation == op.FSUB_S:
-                            result = bits_of_single(u - v)
-                        elif operation == op.FMUL_S:
-                            result = bits_of_single(u * v)
-                        elif operation == op.FDIV_S:
-                            result = bits_of_single(u / v)
-                        elif operation == op.FSQRT_S:
-                            result = bits_of_single(np.sqrt(u))
-                        else:
-                            u, w = single_of(a ^ ((extra & 1) << 31)), single_of(c ^ ((extra >> 1) << 31))
-                            result = bits_of_single(fused_multiply_add(u, v, w))
+                        u, w = single_of(a ^ ((extra & 1) << 31)), single_of(c ^ ((extra >> 1) << 31))
+                        result = bits_of_single(_calculated(operation - op.FADD_S, u, single_of(b), w))
                         exponent = (result >> 23) & _EXPONENT_32
                         done = exponent > 1 and exponent < _EXPONENT_32
                         result |= BOX
