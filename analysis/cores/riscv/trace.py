@@ -157,20 +157,10 @@ def concatenate(traces: list[Trace]) -> Trace:
     )
 
 
-# The file: one array an attribute, one entry an executed instruction.
-FILE_TYPES: dict[str, tuple[type, tuple[int, ...]]] = {
-    "pc": (np.uint64, ()),
-    "address": (np.uint64, ()),
-    "opclass": (np.uint8, ()),
-    "source1": (np.uint8, ()),
-    "source2": (np.uint8, ()),
-    "source3": (np.uint8, ()),
-    "destination": (np.uint8, ()),
-    "size": (np.uint8, ()),
-    "length": (np.uint8, ()),
-    "taken": (np.bool_, ()),
-}
-FILE_ARRAYS = tuple(FILE_TYPES)
+_BYTES = ("opclass", "source1", "source2", "source3", "destination", "size", "length")
+RECORD = np.dtype([("pc", "u8"), ("address", "u8"), *((name, "u1") for name in _BYTES), ("taken", "?")])
+"""An executed instruction in a file: the file has one array a field, one entry an instruction."""
+FILE_ARRAYS = RECORD.names or ()
 
 
 def file_columns(trace: Trace) -> dict[str, NDArray]:
@@ -226,7 +216,7 @@ class TraceWriter:
         temporary.unlink(missing_ok=True)
         with zipfile.ZipFile(temporary, "x", zipfile.ZIP_STORED, allowZip64=True) as archive:
             for name, part in self.parts.items():
-                header = {"descr": np.dtype(FILE_TYPES[name][0]).str, "fortran_order": False, "shape": (self.count,)}
+                header = {"descr": RECORD[name].str, "fortran_order": False, "shape": (self.count,)}
                 with archive.open(_entry(name), "w", force_zip64=True) as target, part.open("rb") as source:
                     np.lib.format.write_array_header_1_0(target, header)
                     while block := source.read(1 << 24):

@@ -14,7 +14,7 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.cores.riscv.trace import FILE_ARRAYS, FILE_TYPES, FIRST_FLOAT_REGISTER, NO_REGISTER, Code, OpClass, Trace, TraceWriter
+from analysis.cores.riscv.trace import FILE_ARRAYS, FIRST_FLOAT_REGISTER, NO_REGISTER, RECORD, Code, OpClass, Trace, TraceWriter
 from analysis.errors import InputError
 
 
@@ -52,8 +52,6 @@ _FILE_VALUES: dict[str, tuple[int, ...]] = {
     "size": (0, 1, 2, 4, 8),
     "length": (2, 4),
 }
-RECORD = np.dtype([(name, kind) for name, (kind, _) in FILE_TYPES.items()])
-"""The same, instruction by instruction, as a collector writes it."""
 FILE_BYTES_PER_INSTRUCTION = RECORD.itemsize
 MOST_INSTRUCTIONS = 12_000_000  # that are held at once: at most 1.5 GiB
 _UNREADABLE = (
@@ -127,7 +125,7 @@ def read_trace(path: str | Path, plain: BinaryIO | None = None, limit: int | Non
     if end_pc.shape != () or end_pc.dtype != np.uint64:
         raise InputError(f"expected one uint64, got {end_pc.shape} of {end_pc.dtype}", path=path, key="end_pc")
     for name, array in arrays.items():
-        kind = np.dtype(FILE_TYPES[name][0])
+        kind = RECORD[name]
         if array.ndim != 1 or array.dtype != kind or array.size != arrays["pc"].size:
             raise InputError(f"expected {arrays['pc'].size} entries of {kind}, got {array.shape} of {array.dtype}", path=path, key=name)
         known = _FILE_VALUES.get(name)
