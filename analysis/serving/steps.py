@@ -110,8 +110,6 @@ class StepTime:
     profile: Profile = NO_PROFILE
 
     def __post_init__(self) -> None:
-        if self.token_s.ndim != 1 or self.token_s.size < 2:
-            raise InputError("token_s needs times for at least 0 and 1 tokens")
         scalars = np.array([self.fixed_s, self.prompt_s, self.pair_s, self.request_s, self.kv_s, self.launch_s])
         tables = {"token_s": self.token_s, "coefficients": scalars, "recorded": self.recorded, "sequence_s": self.sequence_s}
         for name, values in tables.items():
@@ -123,33 +121,19 @@ class StepTime:
     @cached_property
     def compiled(self) -> Steps:
         """The same as one tuple of arrays and numbers, always of the same types."""
-        none = np.zeros(0), np.zeros(0), np.zeros((0, 0))
-        prefill = none if self.prefill is None else (self.prefill.x, self.prefill.y, self.prefill.seconds)
-        decode = none if self.decode is None else (self.decode.x, self.decode.y, self.decode.seconds)
-
-        def plain(values: Floats) -> Floats:
-            return np.array(values, dtype=np.float64, order="C")
-
-        return Steps(
-            recorded=plain(self.recorded if self.recorded is not None else np.zeros(0)),
-            token_s=plain(self.token_s),
-            fixed_s=float(self.fixed_s),
-            prompt_s=float(self.prompt_s),
-            pair_s=float(self.pair_s),
-            request_s=float(self.request_s),
-            kv_s=float(self.kv_s),
-            kv_rounding=int(self.kv_rounding),
-            prefill_context=plain(prefill[0]),
-            prefill_chunk=plain(prefill[1]),
-            prefill_grid=plain(prefill[2]),
-            decode_requests=plain(decode[0]),
-            decode_kv=plain(decode[1]),
-            decode_grid=plain(decode[2]),
-            sequence_s=plain(self.sequence_s if self.sequence_s is not None else np.zeros(2)),
-            prefill_each=int(self.prefill_each),
-            launch_s=float(self.launch_s),
-            graph_tokens=int(self.graph_tokens),
-        )
+        grids = [(np.zeros(0), np.zeros(0), np.zeros((0, 0))) if g is None else (g.x, g.y, g.seconds) for g in (self.prefill, self.decode)]
+        arrays = {
+            "recorded": np.zeros(0) if self.recorded is None else self.recorded,
+            "token_s": self.token_s,
+            "sequence_s": np.zeros(2) if self.sequence_s is None else self.sequence_s,
+            **dict(zip(("prefill_context", "prefill_chunk", "prefill_grid"), grids[0], strict=True)),
+            **dict(zip(("decode_requests", "decode_kv", "decode_grid"), grids[1], strict=True)),
+        }
+        seconds = ("fixed_s", "prompt_s", "pair_s", "request_s", "kv_s", "launch_s")
+        counts = ("kv_rounding", "prefill_each", "graph_tokens")
+        found: dict[str, Any] = {name: np.array(values, dtype=np.float64, order="C") for name, values in arrays.items()}
+        found |= {name: float(getattr(self, name)) for name in seconds} | {name: int(getattr(self, name)) for name in counts}
+        return Steps(**found)
 
 
 def tabulate(time_s: Callable[[Floats], Floats], most: int = 4096) -> Floats:

@@ -26,7 +26,6 @@ from analysis.workloads.models import Model
 
 LINK_BANDWIDTH, LINK_LATENCY = 15.92e9, 6.6e-6
 """Two RTX PRO 6000 of that machine, NCCL in a CUDA graph (LLMServingSim, profiler/perf/RTXPRO6000/hardware.yaml, commit e08dc38)."""
-GPUS = {"rtxpro6000": "RTX-PRO-6000-Server", "rtx4090": "RTX-4090"}
 MEMORY_SHARE = 0.9
 BLOCK = 16
 PREPARE_S = 0.0224
@@ -36,6 +35,7 @@ Median of 29 steps of the recorded Llama 3.1 8B run: first 9.5 s, at most 60 req
 together; `first_token_s` - `scheduled_s` less the profiled time of the step, where that is within 16 ms of the step under way.
 """
 MOST_BLOCKS = 10**9
+BLOCK_COUNTS = ("num_gpu_blocks", "num_blocks", "kv_blocks", "total_blocks")
 OUTSIDE_BYTES = 1.2 * 2**30
 """Beside weights and KV cache: peak of activations and sampler, and what is no tensor; graphs count only from vLLM 0.21 on.
 
@@ -88,15 +88,13 @@ def read_meta(path: str | Path) -> tuple[Model, Settings, int | None]:
     name = content.get("model") or given.get("model")
     if not name:
         raise InputError("names no model", path=path, key="model")
-    blocks = None
-    for holder in (content, content.get("kv_cache")):
-        if isinstance(holder, dict):
-            for key in ("num_gpu_blocks", "num_blocks", "kv_blocks", "total_blocks"):
-                if isinstance(count := holder.get(key), (int, float)):
-                    if not 1 <= count <= MOST_BLOCKS:
-                        raise InputError(f"expected 1 to {MOST_BLOCKS:,}, got {count}", path=path, key=key)
-                    # vLLM adds the blocks of all replicas (`core_client.py`: "Sum values from all engines in DP case")
-                    blocks = int(count) // settings.data_parallel_size
+    blocks, holders = None, [holder for holder in (content, content.get("kv_cache")) if isinstance(holder, dict)]
+    for key, count in ((key, holder.get(key)) for holder in holders for key in BLOCK_COUNTS):
+        if isinstance(count, (int, float)):
+            if not 1 <= count <= MOST_BLOCKS:
+                raise InputError(f"expected 1 to {MOST_BLOCKS:,}, got {count}", path=path, key=key)
+            # vLLM adds the blocks of all replicas (`core_client.py`: "Sum values from all engines in DP case")
+            blocks = int(count) // settings.data_parallel_size
     if settings.max_model_len is None:
         settings = settings.model_copy(update={"max_model_len": models.longest(str(name))})
     return served(str(name)), settings, blocks
@@ -119,11 +117,10 @@ def kv_blocks(model: Model, settings: Settings, memory_bytes: float) -> int:
 
 def gpu_memory(prefix: str | Path, gpu: str) -> float:
     """Memory of the profiled GPU (bytes), from `gpu` or the profile's name (`rtx4090_...`)."""
-    name = gpu or GPUS.get(Path(prefix).name.split("_")[0].lower(), "")
-    if not name:
-        known = ", ".join(GPUS)
-        raise InputError(f"the profile's name begins with no GPU we know ({known}); name it with --gpu", key="gpu")
-    return devices.load(GPUS.get(name.lower(), name)).usable_bytes
+    device = devices.load(gpu) if gpu else devices.known(Path(prefix).name.split("_")[0])
+    if device is None:
+        raise InputError("the profile's name begins with no GPU we know; name it with --gpu", key="gpu")
+    return device.usable_bytes
 
 
 def _check_profile(prefix: str | Path, model: Model, tensor: int) -> None:

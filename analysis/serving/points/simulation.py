@@ -122,15 +122,15 @@ class RequestsConfig(Strict):
     @model_validator(mode="after")
     def one_source(self) -> RequestsConfig:
         """Exactly one source of requests."""
-        if sum(source is not None for source in (self.count, self.trace, self.vidur, self.closed_loop)) != 1:
+        given = [name for name in ("count", "trace", "vidur", "closed_loop") if getattr(self, name) is not None]
+        if len(given) != 1:
             raise ValueError("expected one of count, trace, vidur, closed_loop")
         if self.count == 0:
             raise ValueError("count is 0: expected at least one request")
-        source = next(name for name in ("count", "trace", "vidur", "closed_loop") if getattr(self, name) is not None)
-        reads = {"count": ("arrivals", "prompt", "output"), "trace": ("arrivals", "tokens_per_word", "turns", "think_s")}.get(source, ())
+        reads = {"count": ("arrivals", "prompt", "output"), "trace": ("arrivals", "tokens_per_word", "turns", "think_s")}
         read_by_some = ("arrivals", "prompt", "output", "tokens_per_word", "turns", "think_s")
-        if stray := [name for name in read_by_some if name in self.model_fields_set and name not in reads]:
-            raise ValueError(f"requests of {source} do not read {', '.join(stray)}")
+        if stray := [name for name in read_by_some if name in self.model_fields_set and name not in reads.get(given[0], ())]:
+            raise ValueError(f"requests of {given[0]} do not read {', '.join(stray)}")
         return self
 
     def draw(self, folder: Path) -> Requests:
