@@ -6,7 +6,6 @@
 - `library`: Latency of one kernel on one GPU:
 - `physics`: A first time and what bounds it:
 - `profiler_trace`: A trace of PyTorch's profiler, each measured time beside the predicted one
-- `store`: The fitted parameters on disk:
 - `trees`: Sums of regression trees as plain arrays:
 - `work`: FLOP and bytes of one kernel:
 - `fp32/`: Kernels in fp32 on GPUs of 2016 to 2022 (NeuSight's operators): physics times a learned correction

@@ -23,7 +23,7 @@ from analysis.configs import Strict, read_yaml
 from analysis.kernels import physics, trees
 from analysis.kernels.gpus import Gpu
 from analysis.kernels.physics import Features, Sustained
-from analysis.kernels.store import FOLDER
+from analysis.kernels.trees import FOLDER
 from analysis.kernels.work import Floats
 
 START = {  # from which the fit starts and to which it is held loosely

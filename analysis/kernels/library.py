@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
-from analysis.kernels import gpus, laws, physics, store, work
+from analysis.kernels import gpus, laws, physics, trees, work
 from analysis.kernels.gpus import Gpu
 from analysis.kernels.physics import Features, Sustained
 from analysis.kernels.work import Floats
@@ -59,7 +59,7 @@ STREAM_FLOOR_S, STREAM_SHARE, STREAM_SD = 2.29e-06, 0.791, 0.652
 """A pass over memory: latency of the smallest (s), share of the data sheet's bandwidth (1), spread of log latency; fitted on the tables."""
 
 
-_forests, _laws, _sustained = cache(store.read), cache(laws.read), cache(store.read_sustained)
+_forests, _laws, _sustained = cache(trees.read), cache(laws.read), cache(physics.read_sustained)
 
 
 def _window(keys: Floats) -> Floats:
@@ -115,7 +115,7 @@ class Kernels:
         seen = [k for k in keys if k[2] == gpus.kernel_type(dtype) and (k[0] in near or gpus.load(k[0]).architecture != self._hidden)]
         return own or tuple(f for f in FRAMEWORKS if any(k[1] == f for k in seen))
 
-    def _model(self, operator: str, dtype: str) -> tuple[store.Fitted | None, str, str, str]:
+    def _model(self, operator: str, dtype: str) -> tuple[trees.Fitted | None, str, str, str]:
         """The forest that answers, the framework it is for, the source, and the reason where there is none."""
         measured = _forests(f"measured_{operator}")
         wanted = (self.framework,) if self.framework else ORDER

@@ -6,6 +6,8 @@ Tile shapes are those that cuBLAS, CUTLASS and FlashAttention document; a wave i
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from analysis.kernels import work
 from analysis.kernels.gpus import ACTIVATION_BYTES, WEIGHT_BYTES, Gpu
+from analysis.kernels.trees import FOLDER
 from analysis.kernels.work import Floats
 
 SCALE = 1024.0  # features are kept as whole multiples of 1/1024, thresholds of the trees too
@@ -98,6 +101,14 @@ class Sustained(NamedTuple):
             return wider
         first = self._level("bf16", synchronous)
         return wider if first is None else 2 * wider - first
+
+
+def read_sustained(folder: Path | None = None) -> dict[str, Sustained]:
+    """The levels, by architecture left out."""
+    plain = json.loads(((folder or FOLDER) / "sustained.json").read_text())
+    return {
+        hidden: Sustained({(k.split(" ")[0], k.endswith("registers")): v for k, v in levels.items()}) for hidden, levels in plain.items()
+    }
 
 
 CROWDED = ("bf16", "fp8_block", "int4_wo")

@@ -8,14 +8,19 @@ features; values in multiples of 1/8192), the fp32 kernels as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.compiled import outer
+from analysis.errors import InputError
 from analysis.kernels.work import Floats
+from analysis.paths import DATA
 
+FOLDER = DATA / "models" / "gpu_kernels"
+"""Fitted parameters of the kernels of today."""
 LEAF = 255
 LEAF_SCALE = 8192.0
 SMALL = 1 << 17
@@ -83,3 +88,38 @@ def from_arrays(stored: Mapping[str, NDArray[np.generic]], prefix: str) -> Fores
     return Forest(
         np.where(leaf, LEAF, get["feature"]).astype(np.uint8), number, right, get["first"].astype(np.int32), float(get["base"][0])
     )
+
+
+class Fitted(NamedTuple):
+    """One forest and its interval.
+
+    Args:
+        edges: bins of the first time (s), shape (b - 1,); log_sd: standard deviation of log latency in each, shape (b,).
+        hull: smallest and largest logarithm of each size that was fitted, shape (2, sizes); version: of the framework.
+    """
+
+    forest: Forest
+    edges: Floats
+    log_sd: Floats
+    hull: Floats
+    version: str
+
+
+def read(name: str, folder: Path | None = None) -> dict[str, Fitted]:
+    """The forests of one operator by key; empty where the file is absent."""
+    path = (folder or FOLDER) / f"{name}.npz"
+    if not path.is_file():
+        return {}
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            a = {key: file[key] for key in file.files}
+        nodes, trees = np.concatenate([[0], np.cumsum(a["nodes"])]), np.concatenate([[0], np.cumsum(a["trees"])])
+        found = {}
+        for i, key in enumerate(a["keys"]):
+            n, t = slice(nodes[i], nodes[i + 1]), slice(trees[i], trees[i + 1])
+            start = np.concatenate([[0], np.cumsum(a["tree_nodes"][t].astype(np.int64))[:-1]]).astype(np.int32)
+            forest = Forest(a["feature"][n], a["number"][n], a["right"][n], start, float(a["constant"][i]))
+            found[str(key)] = Fitted(forest, a["edges"][i], a["log_sd"][i], a["hull"][i], str(a["versions"][i]))
+        return found
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise InputError(f"is not a file of fitted kernels: {error}", path=path) from None

@@ -267,8 +267,6 @@ def _chain(length: int, column: int, words: int) -> np.ndarray:
 
 def _state(machine: SimulatedSystem, work: TraceNodes, room: dict[int, int]) -> State:
     npus, rows = machine.npus, len(work.kind)
-    control = np.zeros(rec.CONTROL_WORDS, np.int64)
-    control[[rec.EVENT_FREE, rec.ITEM_FREE, rec.MESSAGE_FREE]] = 0
     queue = np.full((npus, machine.dimensions * machine.queues, 3), -1, np.int64)
     queue[:, :, 0] = 0
     links = npus * npus if machine.kind[0] not in (codes.RING, 1) else 2 * npus
@@ -284,7 +282,7 @@ def _state(machine: SimulatedSystem, work: TraceNodes, room: dict[int, int]) -> 
         waiting[rank, : len(free)] = free
         waiting_count[rank] = len(free)
     return State(
-        control=control,
+        control=np.zeros(rec.CONTROL_WORDS, np.int64),
         event=_chain(room[rec.FULL_EVENTS], 3, 4),
         bucket=np.zeros((room[rec.FULL_BUCKETS], 3), np.int64),
         item=_chain(room[rec.FULL_ITEMS], 4, 5),

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 
-from analysis.kernels import gpus, laws, physics, store, trees, work
+from analysis.kernels import gpus, laws, physics, trees, work
 from analysis.kernels.gpus import ARCHITECTURES
 from analysis.kernels.physics import FRAMEWORKS
 from analysis.kernels.work import Floats, Work
@@ -163,9 +163,9 @@ def score(cells: list[Cell], folder: Path | None = None, seed: int = 0) -> pd.Da
     """
     rng, operator = np.random.default_rng(seed), cells[0].operator
     levels, measured, pooled = (
-        store.read_sustained(folder),
-        store.read(f"measured_{operator}", folder),
-        store.read(f"pooled_{operator}", folder),
+        physics.read_sustained(folder),
+        trees.read(f"measured_{operator}", folder),
+        trees.read(f"pooled_{operator}", folder),
     )
     carried = laws.read(folder)
     place = {cell.key: splits.bucket(cell.sizes) for cell in cells}
@@ -274,7 +274,7 @@ def score_siblings(cells: list[Cell], rows_of_a_cell: int = 300, seed: int = 0) 
     from analysis.kernels.library import SIBLING_SD
 
     operator = cells[0].operator
-    rng, models, levels, parts = np.random.default_rng(seed), store.read(f"measured_{operator}"), store.read_sustained()["none"], []
+    rng, models, levels, parts = np.random.default_rng(seed), trees.read(f"measured_{operator}"), physics.read_sustained()["none"], []
     for cell in cells:
         for distance, sibling in gpus.siblings(gpus.load(cell.system)):
             model = models.get(f"{sibling}/{cell.framework}/{cell.dtype}")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.kernels import gpus, laws, physics, store, trees, work
+from analysis.kernels import gpus, laws, physics, trees, work
 from analysis.kernels.gpus import ARCHITECTURES
 from analysis.kernels.physics import Features, Sustained
 from analysis.kernels.work import Floats
@@ -105,7 +105,7 @@ def spread(base: Floats, residual: Floats, edges: Floats) -> Floats:
     return np.maximum(out, 0.004)
 
 
-def fit_measured(cell: Cell, sustained: Sustained, seed: int = 0) -> store.Fitted:
+def fit_measured(cell: Cell, sustained: Sustained, seed: int = 0) -> trees.Fitted:
     """One forest for one cell, on its fitted shapes; the interval from the shapes set apart for it."""
     place = splits.bucket(cell.sizes)
     rows = np.flatnonzero(place > 1)
@@ -118,7 +118,7 @@ def fit_measured(cell: Cell, sustained: Sustained, seed: int = 0) -> store.Fitte
     edges = np.quantile(held.base_s, np.arange(1, BINS) / BINS)
     residual = np.log(cell.seconds[rest] / held.base_s) - trees.predict(forest, held.values)
     logs = np.log(np.maximum(np.stack([v[rows] for v in cell.sizes.values()]), 0.5))
-    return store.Fitted(forest, edges, spread(held.base_s, residual, edges), np.stack([logs.min(1), logs.max(1)]), cell.version)
+    return trees.Fitted(forest, edges, spread(held.base_s, residual, edges), np.stack([logs.min(1), logs.max(1)]), cell.version)
 
 
 def spread_elsewhere(residuals: list[tuple[Floats, Floats]], edges: Floats) -> Floats:
@@ -185,7 +185,7 @@ def slower_than_wider(cells: list[Cell]) -> set[str]:
 
 def fit_pooled(
     cells: list[Cell], levels: dict[str, Sustained], seed: int = 0, apart: list[Cell] | None = None
-) -> tuple[dict[str, store.Fitted], dict[str, laws.Transfer]]:
+) -> tuple[dict[str, trees.Fitted], dict[str, laws.Transfer]]:
     """A forest for each number type and architecture left out, and of all (`none/<type>`), on the law's time where there is a law.
 
     For the operators of `laws.TOGETHER` one forest for all types (`none/`), of whose correction a share is believed; types that only one
@@ -255,7 +255,7 @@ def fit_pooled(
             sd = spread_elsewhere(others_, edges) if operator in DRAWN else spread(base, residual, edges)
         else:  # one architecture only: nothing says how far it carries
             edges, sd = np.array([1e-5, 1e-4, 1e-3]), np.full(BINS, 0.5)
-        out[key] = store.Fitted(forest, edges, sd, np.zeros((2, 0)), "")
+        out[key] = trees.Fitted(forest, edges, sd, np.zeros((2, 0)), "")
     return out, transfers
 
 
@@ -270,7 +270,7 @@ def elsewhere(cell: Cell, rows: NDArray[Any], got: Features, forest: trees.Fores
     return out
 
 
-def write_forests(name: str, fitted: dict[str, store.Fitted], folder: Path | None = None) -> None:
+def write_forests(name: str, fitted: dict[str, trees.Fitted], folder: Path | None = None) -> None:
     """Write the forests of one operator, joined end to end."""
     parts = list(fitted.values())
     arrays = {
@@ -289,7 +289,7 @@ def write_forests(name: str, fitted: dict[str, store.Fitted], folder: Path | Non
     }
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
-    write_atomic((folder or store.FOLDER) / f"{name}.npz", content.getvalue())
+    write_atomic((folder or trees.FOLDER) / f"{name}.npz", content.getvalue())
 
 
 def write_sustained(levels: dict[str, Sustained], folder: Path | None = None) -> None:
@@ -298,7 +298,7 @@ def write_sustained(levels: dict[str, Sustained], folder: Path | None = None) ->
         hidden: {f"{dtype} {'registers' if key else 'shared memory'}": round(v, 4) for (dtype, key), v in s.level.items()}
         for hidden, s in levels.items()
     }
-    write_atomic((folder or store.FOLDER) / "sustained.json", (json.dumps(plain, indent=1) + "\n").encode())
+    write_atomic((folder or trees.FOLDER) / "sustained.json", (json.dumps(plain, indent=1) + "\n").encode())
 
 
 def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folder: Path | None = None, pooled_only: bool = False) -> None:
@@ -306,7 +306,7 @@ def fit_all(wheel: Path, operators: tuple[str, ...] = tuple(splits.SIZES), folde
     gemm = list(splits.cells(wheel, "gemm")) if "gemm" in operators else []
     if gemm:
         write_sustained({hidden: sustained_levels(gemm, hidden) for hidden in ("none", *ARCHITECTURES)}, folder)
-    levels = store.read_sustained(folder)
+    levels = physics.read_sustained(folder)
     for operator in operators:
         began = time.process_time()
         found = gemm if operator == "gemm" else list(splits.cells(wheel, operator))
@@ -325,5 +325,5 @@ if __name__ == "__main__":
     arguments = [a for a in sys.argv[1:] if a != "--pooled-only"]
     tables = wheel_reader.find()
     if not arguments:
-        write_csv(wheel_reader.collective_times(tables), store.FOLDER / "collectives.csv")
+        write_csv(wheel_reader.collective_times(tables), trees.FOLDER / "collectives.csv")
     fit_all(tables, tuple(arguments) or tuple(splits.SIZES), pooled_only="--pooled-only" in sys.argv)

@@ -11,7 +11,7 @@ import numpy as np
 from analysis.kernels.gpus import Gpu
 from analysis.kernels.laws import ARITHMETIC, START, Transfer, describe, rate_type, time_s
 from analysis.kernels.physics import Sustained
-from analysis.kernels.store import FOLDER
+from analysis.kernels.trees import FOLDER
 from analysis.kernels.work import Floats
 from analysis.tables import write_atomic
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis.kernels import store, trees
+from analysis.kernels import physics, trees
 from analysis.studies.kernels import fit, splits
 
 COLUMNS = ("s1", "s2", "s3", "s4", "s5", "s6", "s7")  # the sizes of `splits.SIZES`, in its order
@@ -36,9 +36,9 @@ def recompute(sample: pd.DataFrame) -> pd.DataFrame:
     sample = sample.reset_index(drop=True).copy()
     sample["latency_ms_now"] = np.nan
     text = sample[["dtype", "variant"]].fillna("").astype(str)
-    levels = store.read_sustained()["none"]
+    levels = physics.read_sustained()["none"]
     for operator, of_operator in sample.groupby("operator"):
-        models = store.read(f"measured_{operator}")
+        models = trees.read(f"measured_{operator}")
         groups = of_operator.assign(dtype=text["dtype"]).groupby(["system", "framework", "dtype"]).groups
         for key, at in groups.items():
             system, framework, dtype = (str(part) for part in list(key))  # type: ignore[call-overload]
