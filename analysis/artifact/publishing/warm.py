@@ -18,19 +18,15 @@ from analysis.call_stack import in_one_piece
 from analysis.paths import ROOT
 
 EARLY = (
-    "papermill",
-    "nbformat",
+    "papermill",  # with nbformat, nbclient, jupyter_client and yaml
     "ipykernel.debugger",
     "ipykernel.kernelapp",
-    "nbclient",
-    "jupyter_client.asynchronous",
     "matplotlib.pyplot",
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
     "pandas",
     "pandas.io.formats.style",
     "pydantic",
-    "yaml",
     "scipy.stats",
     "scipy.optimize",
     "numba",
