@@ -59,9 +59,9 @@ class _Encoding:
         bits, immediate = row["bits"], row["immediate"].split()
         self.mask, self.match = int(re.sub("[01]", "1", bits).replace(".", "0"), 2), int(bits.replace(".", "0"), 2)
         self.refused = "" if row["operation"] else row["name"]
-        self.said = {name: _number(row[name]) for name in ("operation", "size", "extra")}
+        self.fixed = {name: _number(row[name]) for name in ("operation", "size", "extra")}
         self.opclass = OpClass[row["class"] or "SYSTEM"]
-        self.said |= {name: int(row[name]) for name in _OPERANDS if row[name].isdigit()}
+        self.fixed |= {name: int(row[name]) for name in _OPERANDS if row[name].isdigit()}
         self.registers = {name: (int(row[name][1:]), *_FILES[row[name][0]]) for name in _OPERANDS if row[name][:1].isalpha()}
         self.rounds, self.relative, self.signed = bool(row["rounding"]), "pc" in immediate, "s" in row["immediate"]
         self.shift = sum(int(part[2:]) for part in immediate if part.startswith("<<"))
@@ -82,7 +82,7 @@ class _Encoding:
         value <<= self.shift
         if self.relative:
             value = (pc + value + (1 << 63)) % (1 << 64) - (1 << 63)
-        found = Instruction(opclass=self.opclass, **self.said, **operands, immediate=value, rounding=rounding)
+        found = Instruction(opclass=self.opclass, **self.fixed, **operands, immediate=value, rounding=rounding)
         if found.operation != op.CSR:
             return found
         field = word >> 15 & 31  # a register or an immediate: whether it is zero, and whether rd is, says what is not written or read
