@@ -142,8 +142,6 @@ def capacity(
         relative_tolerance: stop when the rates on both sides differ by less than this share.
         lowest_per_s, highest_per_s: rates beyond which the search gives up.
     """
-    if not bounds:
-        raise InputError("expected at least one bound", key="--slo")
     if not 0 < relative_tolerance < 1:
         raise InputError(f"expected a share between 0 and 1, got {relative_tolerance}", key="relative_tolerance")
     tries: list[Try] = []

@@ -5,11 +5,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.paths import DATA
 from analysis.serving.limits import Limits
+from analysis.serving.points.simulation import RooflineSteps
 from analysis.serving.requests import make_requests
 from analysis.serving.simulate import simulate
 from analysis.serving.step_time.profile import from_batches, prompt_shape, read_profile
@@ -145,10 +147,10 @@ def test_model_that_does_not_fit() -> None:
 def test_bad_settings() -> None:
     with pytest.raises(InputError, match="no fp8 rate"):
         roofline(Roofline(LLAMA, A100, dtype="fp8"))
-    with pytest.raises(InputError, match="share above 0"):
-        Roofline(LLAMA, A100, memory_share=0.0)
-    with pytest.raises(InputError, match="at least 1 device"):
-        Roofline(LLAMA, A100, tensor_parallel=0)
+    asked = {"kind": "roofline", "model": "llama-2-7b", "device": "A100-SXM4-80GB"}
+    for name in ("memory_share", "compute_share", "link_share", "tensor_parallel"):
+        with pytest.raises(ValidationError, match=name):
+            RooflineSteps(**asked, **{name: 0})
 
 
 def test_profile_beyond_its_edge_goes_on_upwards(profile: StepTime) -> None:

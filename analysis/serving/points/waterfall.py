@@ -62,31 +62,28 @@ def breakdown(
     and smaller than the mean), then the fitted correction. TTFT: queue, the prompt's own steps, and the fitted terms.
     What is left is what an answer was raised by to the data sheet's least.
     """
-    row = dict(zip(RESULT, raw.result[index], strict=True))
-    table = raw.tables[raw.table_of[index]]
-    made = case.step_tokens[1]
+    row, own = dict(zip(RESULT, raw.result[index], strict=True)), features.iloc[[index]]
+    table, made = raw.tables[raw.table_of[index]], case.step_tokens[1]
+    fitted, terms = parts(own, parameters.tpot)[0], parts(own, parameters.ttft)[0]
     kernels = on_grid(table, row["batch"], row["cached"], 1 + case.drafted) / made
     host = HOST[case.engine].step_s / made
     lines = [("tpot", LABELS[part], 1e3 * kernels[k], table.log_sd.get(part, 0.0)) for k, part in enumerate(PARTS) if kernels[k] > 0]
-    lines.append(("tpot", "host", 1e3 * host, 0.3))
     drafts = case.drafted * on_grid(raw.tables[raw.draft_of[index]], row["batch"], row["cached"]).sum() / made if case.drafted else 0.0
-    lines.append(("tpot", "drafting", 1e3 * drafts, 0.2))
-    lines.append(("tpot", "scheduling: prompts between tokens", 1e3 * (row["tpot_mean"] - kernels.sum() - drafts - host), 0.2))
-    fitted = parts(features.iloc[[index]], parameters.tpot)[0]
-    lines.append(("tpot", "engine, as fitted", 1e3 * (fitted.sum() - row["tpot_mean"]), 0.1))
     front = _front_end_s(raw.engines[index])
     queue = min(row["queue_mean"], row["ttft_mean"]) - front
     queue = queue if queue > 1e-9 else 0.0
-    terms = parts(features.iloc[[index]], parameters.ttft)[0]
     scale = terms[0] / row["ttft_mean"] if row["ttft_mean"] > 0 else 0.0
     lines += [
+        ("tpot", "host", 1e3 * host, 0.3),
+        ("tpot", "drafting", 1e3 * drafts, 0.2),
+        ("tpot", "scheduling: prompts between tokens", 1e3 * (row["tpot_mean"] - kernels.sum() - drafts - host), 0.2),
+        ("tpot", "engine, as fitted", 1e3 * (fitted.sum() - row["tpot_mean"]), 0.1),
         ("ttft", "queue", 1e3 * queue * scale, 0.3),
         ("ttft", "the prompt's own steps", 1e3 * (row["ttft_mean"] - front - queue) * scale, 0.2),
         ("ttft", "front end, as fitted", 1e3 * (terms[1] + front * scale), 0.3),
         ("ttft", "tokens delivered together, as fitted", 1e3 * terms[2], 0.3),
         ("ttft", "steps under way, as fitted", 1e3 * terms[3], 0.3),
     ]
-    own = features.iloc[[index]]
     if parameters.elsewhere and outside(own, parameters)[0]:
         for target, whole in (("tpot", fitted.sum()), ("ttft", terms.sum())):
             other = parameters.elsewhere[target]

@@ -52,13 +52,6 @@ class Roofline:
     fixed_s: float = 0.0
     link_latency_s: float = 0.0
 
-    def __post_init__(self) -> None:
-        if self.tensor_parallel < 1:
-            raise InputError(f"expected at least 1 device, got {self.tensor_parallel}", key="tensor_parallel")
-        for name in ("compute_share", "memory_share", "link_share"):
-            if not 0 < getattr(self, name) <= 1:
-                raise InputError(f"expected a share above 0, at most 1, got {getattr(self, name)}", key=name)
-
     @property
     def rates(self) -> Rates[float]:
         """Both reached rates of all devices."""
