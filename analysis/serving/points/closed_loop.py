@@ -66,15 +66,12 @@ LOOP = np.dtype(
         *((name, "i8") for name in ("prompts", "prompt_tokens", "ready", "hold")),  # of the next step
         *((name, "f8") for name in ("attention", "draft_attention")),  # of the next step's prompts
         ("drafts", "f8"),  # right ones that steps with prompts made, and that no whole step of all sequences has used yet
-        *(
-            (name, "f8")
-            for name in ("decode_time", "decode_weight", "plain_weight", "batch_weight", "cached_weight", "prompt_time", "queue")
-        ),
+        *((name, "f8") for name in ("plain_weight", "batch_weight", "cached_weight", "queue")),
     ],
     align=True,
 )
 """Where the loop is."""
-RESULT = ("ttft_mean", "ttft_median", "tpot_mean", "tpot_median", "batch", "cached", "prompt_share", "steps_s", "queue_mean", "throughput")
+RESULT = ("ttft_mean", "ttft_median", "tpot_mean", "tpot_median", "batch", "cached", "queue_mean", "throughput")
 
 
 PLAIN_REQUESTS = 5000
@@ -286,14 +283,12 @@ def _step_with_prompts(engine: Any, tables: Tables, r: Requests, heap: Any, s: A
     if s.prompt_tokens + checked > engine.graph_tokens:
         duration = max(duration, engine.prompt_host_s)
     s.clock += duration
-    s.prompt_time += duration * s.running
     if decodes > 0:
         s.drafts += max(1.0, engine.step_tokens) - 1.0
         made = 1 + min(int(s.drafts), heap[0, 0] - s.steps - 1)
         s.drafts -= made - 1
         s.steps += made
         s.cached += decodes * made
-        s.decode_weight += decodes * made
     s.poll = engine.receive
     # Prompts finished in this step: all of those admitted except a partial one, and the earlier partial one.
     if begun >= 0 and s.partial != begun:
@@ -339,8 +334,6 @@ def _decode_steps(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any) -
     middle = s.cached / s.running + 0.5 * (run - 1)
     attend = _decode_attention(engine, tables, s.running, middle) / made
     s.clock += run * (flat + attend)
-    s.decode_time += run * (flat + attend) * s.running
-    s.decode_weight += run * s.running
     s.plain_weight += run * s.running
     s.batch_weight += run * s.running * s.running
     s.cached_weight += run * s.running * middle
@@ -397,10 +390,7 @@ def one(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any, out: Any) -
         _complete(engine, tables, r, heap, s)
     plain = max(1.0, s.plain_weight)
     out[4], out[5] = s.batch_weight / plain, s.cached_weight / plain
-    out[6] = s.prompt_time / max(1e-30, s.prompt_time + s.decode_time)
-    out[7] = (s.prompt_time + s.decode_time) / max(1.0, s.decode_weight)
-    out[8] = s.queue / n
-    out[9] = n / s.clock
+    out[6], out[7] = s.queue / n, n / s.clock
 
 
 @cache
@@ -439,7 +429,7 @@ def _requests(engine: Any) -> Requests:
 
 
 def simulate(engines: Any, tables: Tables) -> Any:
-    """Every serving point: `ENGINE` records, shape (n,) -> `RESULT`, shape (n, 10), seconds."""
+    """Every serving point: `ENGINE` records, shape (n,) -> `RESULT`, shape (n, 8), seconds."""
     out = np.zeros((engines.size, len(RESULT)))
     run = one.chosen(engines["requests"].sum() <= PLAIN_REQUESTS, patience_s=0.2)
     for i in range(engines.size):
