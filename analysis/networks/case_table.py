@@ -58,18 +58,11 @@ def parse_case(row: Mapping[Any, str], *, path: str | Path | None = None, line: 
     def one(key: str, kind: type) -> float:
         return _number(row[key], kind, key, path, line)
 
-    network = Network(
-        backend=row["backend"],
-        topology=tuple(row["topology"].split("+")),
-        npus_per_dim=many("npus_per_dim", int),
-        bandwidth_gib_per_s=many("bandwidth_gib_per_s", float),
-        latency_ns=many("latency_ns", float),
-        algorithm_per_dim=tuple(row["algorithm_per_dim"].split("+")),
-        scheduling_policy=row["scheduling_policy"],
-        local_mem_bw_GBps=one("local_mem_bw_GBps", float),
-        collective_optimization=row["collective_optimization"],
-        **{key: int(one(key, int)) for key in INTEGERS},  # type: ignore[arg-type]
-    )
+    settings: dict[str, Any] = {key: row[key] for key in ("backend", "scheduling_policy", "collective_optimization")}
+    settings |= {key: tuple(row[key].split("+")) for key in ("topology", "algorithm_per_dim")}
+    settings |= {"npus_per_dim": many("npus_per_dim", int), **{key: many(key, float) for key in ("bandwidth_gib_per_s", "latency_ns")}}
+    settings |= {"local_mem_bw_GBps": one("local_mem_bw_GBps", float), **{key: int(one(key, int)) for key in INTEGERS}}
+    network = Network(**settings)
     case = CollectiveCase(row["collective"], int(one("size_bytes", int)), network)
     try:
         check_case(case, path=path, line=line)

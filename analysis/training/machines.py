@@ -11,11 +11,6 @@ from analysis.hardware import devices, own, systems
 from analysis.hardware.systems import System
 
 
-@cache
-def _kind(device: str) -> str:
-    return devices.load(device).kind
-
-
 @dataclass(frozen=True)
 class Machine:
     """Where it runs: device, GPUs that NVLink joins, network of one GPU out of that domain (bytes/s, one way), host work over x86's (1),
@@ -31,7 +26,7 @@ class Machine:
     @property
     def tpu(self) -> bool:
         """Whether it is a pod of TPUs, which MaxText alone trains on here."""
-        return _kind(self.device) == "tpu"
+        return devices.load(self.device).kind == "tpu"
 
 
 def of_system(system: System) -> Machine:

@@ -131,10 +131,8 @@ def _origins(
             origin = source[operator.id]
             found.append(found[origin] if origin >= 0 else {origin: size})
             continue
-        if operator.op_class == "constant" or operator.name in ("stablehlo.constant", "stablehlo.iota"):
-            found.append({})
-            continue
-        if any(hidden(tensor) for tensor in operator.work.outputs):
+        made = operator.op_class == "constant" or operator.name in ("stablehlo.constant", "stablehlo.iota")
+        if made or any(hidden(tensor) for tensor in operator.work.outputs):
             found.append({})
             continue
         if operator.name in in_place:
@@ -236,9 +234,6 @@ def _kernel(
 
 def _kind(part: list[Operator]) -> str:
     classes = {operator.op_class for operator in part}
-    for kind in ("matmul", "convolution", "collective", "reduction"):
-        if kind in classes:
-            return kind
     if classes & {"elementwise", "transcendental", "random"}:
-        return "elementwise"
-    return next(iter(classes))
+        classes.add("elementwise")
+    return next((kind for kind in ("matmul", "convolution", "collective", "reduction", "elementwise") if kind in classes), part[0].op_class)

@@ -42,11 +42,9 @@ def integers(attribute: Any, default: list[int] | None = None) -> list[int]:
     """A list of integers, given as an array, an array of attributes or dense elements; `default` where there is none."""
     if attribute is None:
         return default or []
-    for kind in (ir.DenseI64ArrayAttr, ir.DenseI32ArrayAttr, ir.DenseBoolArrayAttr):
+    for kind in (ir.DenseI64ArrayAttr, ir.DenseI32ArrayAttr, ir.DenseBoolArrayAttr, ir.DenseIntElementsAttr):
         if isinstance(attribute, kind):
             return [int(each) for each in kind(attribute)]
-    if isinstance(attribute, ir.DenseIntElementsAttr):
-        return [int(each) for each in ir.DenseIntElementsAttr(attribute)]
     if isinstance(attribute, ir.IntegerAttr):
         return [int(ir.IntegerAttr(attribute).value)]
     return [int(each) for each in _NUMBER.findall(str(attribute).split(":")[0])]
@@ -147,8 +145,7 @@ def device_groups(rows: list[list[int]], mode: str, replicas: int, partitions: i
         mode: ``replica``, ``partition``, ``replica and partition`` or ``device``.
     Source: StableHLO specification, collective operations, process groups.
     """
-    rows = [[each for each in row if each >= 0] for row in rows]
-    rows = [row for row in rows if row]
+    rows = [kept for row in rows if (kept := [each for each in row if each >= 0])]
     if mode == "device":
         return rows or [list(range(replicas * partitions))]
     if mode == "partition":
