@@ -95,11 +95,6 @@ class Case:
         return DIES.get(self.device.name, 1)
 
     @property
-    def memory_bytes(self) -> float:
-        """Of one device."""
-        return SOCKET_BYTES if self.platform == "SambaNova" else self.device.memory_bytes
-
-    @property
     def sequences(self) -> int:
         """Sequences that are really run: llama.cpp's batch is a chunk of one prompt."""
         return 1 if self.framework == "llama.cpp" else self.batch
@@ -208,7 +203,7 @@ def table(cases: Sequence[Case]) -> pd.DataFrame:
             "bandwidth": item.device.memory_bandwidth_bytes_per_s,
             "peak": item.device.peak_flop_per_s("bf16" if "bf16" in item.device.peak else "fp16"),
             "link": item.link_bytes_per_s,
-            "memory": item.memory_bytes,
+            "memory": SOCKET_BYTES if item.platform == "SambaNova" else item.device.memory_bytes,
             "layers": item.shape.attention_layers,
             "hidden": item.shape.hidden,
             "weights": 2.0 * item.shape.parameters,

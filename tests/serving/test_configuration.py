@@ -62,7 +62,7 @@ def test_command_simulates_and_writes_three_tables(tmp_path: Path) -> None:
         ("scheduler: sarathi", "scheduler: fifo", r"run\.yaml:6: scheduler: .*\(got 'fifo'\)"),
         ("chunk: 256", "chunks: 256", r"run\.yaml:7: limits\.chunks: unknown key"),
         ("rate_per_s: 5.0", "rate_per_s: 0", r"run\.yaml:3: requests\.arrivals\.rate_per_s: .*greater than 0 \(got 0\)"),
-        ("count: 50", "seed: 1", r"run\.yaml:1: requests: expected one of count, trace, vidur, closed_loop"),
+        ("count: 50", "seed: 1", r"run\.yaml:1: requests: expected one of count, trace, closed_loop"),
         ("count: 50", "trace: missing.csv", r"requests of trace do not read prompt, output"),
         ("count: 50", "count: 0", r"count is 0: expected at least one request"),
         ("kind: zipf, low: 10", "kind: fixed, low: 10", r"requests\.prompt: fixed does not read high; it reads low"),

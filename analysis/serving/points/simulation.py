@@ -24,8 +24,7 @@ told otherwise) must fit `memory_utilization` (0.9) of the devices;
 
 Requests may instead be `{trace: requests.csv}` (ours, VIDUR's, Azure's, BurstGPT's, ServeGen's or Mooncake's, whose block hashes
 `limits: {prefix_caching: true}` shares; `arrivals` where it has no times), ShareGPT's conversations with `tokens_per_word: 1.3`
-(`turns: 8` of each at most, `think_s: 20` between them; a CSV has `session_id` and `think_s`: turns wait for the answers before them),
-`{vidur: {count: 200, rate_per_s: 2.0, seed: 42}}` or
+(`turns: 8` of each at most, `think_s: 20` between them; a CSV has `session_id` and `think_s`: turns wait for the answers before them), or
 `{closed_loop: {clients: 16, input_tokens: 1024, output_tokens: 1024}}`: a burst of all clients, then each answer releases the next request.
 With `disaggregation: {prefill_replicas: 1, latency_s: 0.001, token_s: 1.0e-6}` those replicas compute prompts and `replicas` others decode.
 Paths are relative to the YAML's folder. At most 10,000,000 requests, 10,000 replicas and 1,000,000,000 tokens of a request or a cache.
@@ -60,7 +59,7 @@ from analysis.serving.simulate import Result, simulate
 from analysis.serving.step_time.linear import read_fit
 from analysis.serving.step_time.roofline import Roofline, kv_blocks, roofline
 from analysis.serving.steps import StepTime, linear, read_recorded
-from analysis.serving.traffic import Arrivals, Lengths, draw_arrivals, generate, vidur_requests
+from analysis.serving.traffic import Arrivals, Lengths, draw_arrivals, generate
 from analysis.site import Site
 from analysis.workloads import models
 
@@ -85,17 +84,6 @@ class StatedLimits(Limits):
     max_request_tokens: Count | None = None  # type: ignore[assignment]
 
 
-class VidurConfig(Strict):
-    """`traffic.vidur_requests`."""
-
-    count: Requested
-    rate_per_s: Rate
-    seed: int = 42
-    low: Count = 128
-    high: Count = 512
-    prefill_to_decode: Rate = 20.0
-
-
 class ClosedLoop(Strict):
     """A burst of all clients, then each answer releases the next request; lengths from 0.8 of those given, as `predict one` draws them."""
 
@@ -105,7 +93,7 @@ class ClosedLoop(Strict):
 
 
 class RequestsConfig(Strict):
-    """One of: drawn from distributions, a trace, VIDUR's own, or those of clients in a closed loop."""
+    """One of: drawn from distributions, a trace, or those of clients in a closed loop."""
 
     count: Requested | None = None
     seed: Annotated[int, Field(ge=0)] = 0
@@ -116,15 +104,14 @@ class RequestsConfig(Strict):
     tokens_per_word: Annotated[float, Field(ge=0, le=100)] = 0.0
     turns: Annotated[int, Field(ge=1, le=MOST_COUNT)] = 1
     think_s: Annotated[float, Field(ge=0, le=1e6)] = 0.0
-    vidur: VidurConfig | None = None
     closed_loop: ClosedLoop | None = None
 
     @model_validator(mode="after")
     def one_source(self) -> RequestsConfig:
         """Exactly one source of requests."""
-        given = [name for name in ("count", "trace", "vidur", "closed_loop") if getattr(self, name) is not None]
+        given = [name for name in ("count", "trace", "closed_loop") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError("expected one of count, trace, vidur, closed_loop")
+            raise ValueError("expected one of count, trace, closed_loop")
         if self.count == 0:
             raise ValueError("count is 0: expected at least one request")
         reads = {"count": ("arrivals", "prompt", "output"), "trace": ("arrivals", "tokens_per_word", "turns", "think_s")}
@@ -142,8 +129,6 @@ class RequestsConfig(Strict):
             if self.think_s and not len(found.session):
                 raise InputError("is the time between the turns of a session, and the trace has none", key="requests.think_s")
             return found
-        if self.vidur is not None:
-            return vidur_requests(**self.vidur.model_dump())
         if self.closed_loop is not None:
             loop = self.closed_loop
             count = max(16, REQUESTS_A_CLIENT * loop.clients)
