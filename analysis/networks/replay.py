@@ -114,9 +114,7 @@ def replay(prepared: Prepared, path: str | Path | None = None) -> Replay:
     slot[work.kind == NODE_SKIP] = "skipped"
     timeline = pd.DataFrame(
         {
-            "rank": [node.rank for node in prepared.nodes],
-            "node_id": [node.node_id for node in prepared.nodes],
-            "name": [node.name for node in prepared.nodes],
+            **{name: [getattr(node, name) for node in prepared.nodes] for name in ("rank", "node_id", "name")},
             "slot": slot,
             "start": run.started,
             "end": run.ended,

@@ -324,16 +324,9 @@ def layout(groups: Sequence[Sequence[int]], devices: int) -> tuple[int, int]:
     Args:
         groups: as the collective names them; empty: all devices.
     """
-    if not groups:
-        return max(1, devices), 1
-    found = (1, 1)
-    for group in groups:
-        places = sorted(group)
-        if len(places) < 2:
-            continue
-        stride = max(1, (places[-1] - places[0]) // (len(places) - 1))
-        found = max(found, (len(places), stride))
-    return found
+    places = [sorted(group) for group in groups if len(group) > 1]
+    found = [(len(each), max(1, (each[-1] - each[0]) // (len(each) - 1))) for each in places]
+    return max(found, default=(1, 1)) if groups else (max(1, devices), 1)
 
 
 def collective_s(collective: Collective, system: System, devices: int) -> float:

@@ -13,16 +13,10 @@ from analysis.predict.program.predict import ProgramPrediction
 def as_json(prediction: ProgramPrediction) -> dict[str, Any]:
     """Everything that `python -m analysis hlo predict` prints of one prediction."""
     return {
-        "device": prediction.device,
-        "fidelity": prediction.fidelity,
-        "seconds": prediction.seconds,
+        **{name: getattr(prediction, name) for name in ("device", "fidelity", "seconds")},
         "seconds_lower": prediction.lower_s,
         "seconds_upper": prediction.upper_s,
-        "lower_bound": prediction.lower_bound,
-        "compute_s": prediction.compute_s,
-        "communication_s": prediction.communication_s,
-        "launch_s": prediction.launch_s,
-        "launches": prediction.launches,
+        **{name: getattr(prediction, name) for name in ("lower_bound", "compute_s", "communication_s", "launch_s", "launches")},
         "by_class": {
             name: {"seconds": each.seconds, "bound": each.bound, "flop": each.flop, "bytes": each.bytes, "runs": each.runs}
             for name, each in prediction.by_class.items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.errors import InputError
@@ -15,17 +14,8 @@ from analysis.workloads.graph import Collective, Module
 LARGEST_TRACE = 200_000
 
 
-@dataclass(frozen=True)
-class Step:
-    """Arithmetic between two collectives, or a collective.
-
-    Args:
-        seconds: of the arithmetic (s).
-        collective: the collective, if it is one.
-    """
-
-    seconds: float = 0.0
-    collective: Collective | None = None
+Step = float | Collective
+"""Seconds of arithmetic between two collectives, or a collective."""
 
 
 def steps(module: Module, prediction: ProgramPrediction) -> list[Step]:
@@ -37,9 +27,8 @@ def steps(module: Module, prediction: ProgramPrediction) -> list[Step]:
     times = operator_times(module, prediction)
     found: list[Step] = []
     for step in _run(module, times, 0, len(module.operators), 0):
-        last = found[-1] if found else None
-        if step.collective is None and last is not None and last.collective is None:
-            found[-1] = Step(last.seconds + step.seconds)
+        if isinstance(step, float) and found and isinstance(found[-1], float):
+            found[-1] += step
         else:
             found.append(step)
         if len(found) > LARGEST_TRACE:
@@ -53,8 +42,7 @@ def _run(module: Module, times: list[float], first: int, end: int, scope: int) -
     while place < end:
         operator = module.operators[place]
         if operator.scope == scope:
-            work = operator.work
-            yield Step(times[place]) if work.collective is None else Step(collective=work.collective)
+            yield operator.work.collective or times[place]
             place += 1
             continue
         child = operator.scope
@@ -70,7 +58,7 @@ def _run(module: Module, times: list[float], first: int, end: int, scope: int) -
         else:
             outer = max(1, module.scopes[scope].trips)
             part = module.operators[place:after]
-            yield Step(sum(times[each.id] * each.trips for each in part) / outer)
+            yield sum(times[each.id] * each.trips for each in part) / outer
         place = after
 
 
@@ -88,20 +76,20 @@ def nodes(module: Module, prediction: ProgramPrediction) -> tuple[list[Node], di
     """
     ranks = module.devices
     listed = steps(module, prediction)
-    for each in (step.collective for step in listed if step.collective is not None):
-        if each.kind not in COLLECTIVE_KINDS:
+    for each in listed:
+        if isinstance(each, Collective) and each.kind not in COLLECTIVE_KINDS:
             raise InputError(f"{each.kind} has no collective in Chakra; expected one of {', '.join(COLLECTIVE_KINDS)}", key="trace")
     groups: dict[tuple[int, ...], str] = {}
     found: list[Node] = []
     for number in range(ranks):
         rank = Rank(number, groups, ranks)
         for step in listed:
-            if step.collective is None:
-                rank.compute(f"compute_{len(rank.nodes)}", step.seconds)
+            if isinstance(step, float):
+                rank.compute(f"compute_{len(rank.nodes)}", step)
                 continue
-            group = next((each for each in step.collective.groups if number in each), tuple(range(ranks)))
+            group = next((each for each in step.groups if number in each), tuple(range(ranks)))
             if len(group) > 1:
-                rank.last = (rank.collective(COLLECTIVE_KINDS[step.collective.kind], step.collective.input_bytes, group, rank.last),)
+                rank.last = (rank.collective(COLLECTIVE_KINDS[step.kind], step.input_bytes, group, rank.last),)
         found += rank.nodes
     return found, {name: group for group, name in groups.items()}
 
