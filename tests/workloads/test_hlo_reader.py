@@ -301,7 +301,10 @@ def test_every_program_of_ours_as_a_graph() -> None:
         found[f"{name} on H100"] = [
             as_json(one),
             operator_times(module, one),
-            steps(module, one),
+            [
+                {"seconds": step if isinstance(step, float) else 0.0, "collective": None if isinstance(step, float) else step}
+                for step in steps(module, one)
+            ],
             [vars(kernel) for kernel in kernels(module)][:6],
         ]
     kept("programs", found)
