@@ -314,7 +314,7 @@ def _step_time() -> Any:
 
 @cache
 def _table_7(count: int, rate_per_s: float) -> Any:
-    from analysis.serving.traffic import vidur_requests
+    from analysis.studies.serving.agreement import vidur_requests
 
     return vidur_requests(count, rate_per_s, seed=42)
 

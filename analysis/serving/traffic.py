@@ -148,17 +148,3 @@ def vidur_zipf(count: int, low: int, high: int, theta: float, seed: int) -> Floa
     u = np.random.RandomState(seed).random_sample(count)
     far = low + (items * (eta * u - eta + 1) ** alpha).astype(np.int64)
     return np.where(u * zeta < 1.0, low, np.where(u * zeta < 1.0 + 0.5**theta, low + 1, far)).astype(np.float64)
-
-
-def vidur_requests(count: int, rate_per_s: float, seed: int, low: int = 128, high: int = 512, prefill_to_decode: float = 20.0) -> Requests:
-    """The very requests that VIDUR 7d47513 draws: Poisson arrivals, total lengths uniform between `low` and `high`.
-
-    Each request takes two numbers from one Mersenne Twister: the gap, exponential and capped at three times its mean, then the length.
-
-    Source: arrivals and lengths recorded in data/recorded/vidur; VIDUR's defaults for ratio and cap.
-    """
-    draw = VidurDraw(seed)
-    both = [(draw.gap_s("poisson", rate_per_s), draw.uniform(low, high)) for _ in range(count)]
-    gaps, total = np.array(both).reshape(-1, 2).T
-    prompt, output = split_by_ratio(total, prefill_to_decode)
-    return make_requests(np.cumsum(gaps), prompt, output)

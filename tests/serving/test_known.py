@@ -31,9 +31,9 @@ from analysis.serving.traffic import (
     draw_lengths,
     generate,
     split_by_ratio,
-    vidur_requests,
     vidur_zipf,
 )
+from analysis.studies.serving.agreement import vidur_requests
 from tests.golden import answer, kept
 
 SECOND = StepTime(fixed_s=1.0)

@@ -12,8 +12,8 @@ from analysis.paths import DATA
 from analysis.serving.limits import Limits
 from analysis.serving.requests import read_requests
 from analysis.serving.tables import batches_table, requests_table
-from analysis.serving.traffic import vidur_requests
 from analysis.serving.vidur import replay
+from analysis.studies.serving.agreement import vidur_requests
 from analysis.tables import read_csv
 from tests.conftest import run_here
 

@@ -18,7 +18,7 @@ from analysis.serving.step_time.profile import from_batches, prompt_shape, read_
 from analysis.serving.step_time.roofline import Roofline, experts_reached, kv_blocks, operators, roofline, tokens_s
 from analysis.serving.steps import StepTime
 from analysis.serving.tables import batches_table
-from analysis.serving.traffic import vidur_requests
+from analysis.studies.serving.agreement import vidur_requests
 from analysis.studies.serving.load import predict
 from analysis.tables import read_csv
 from analysis.workloads import models

@@ -9,10 +9,11 @@ import pandas as pd
 
 from analysis.paths import DATA
 from analysis.serving.limits import Limits
-from analysis.serving.requests import Requests, read_requests
+from analysis.serving.requests import Requests, make_requests, read_requests
 from analysis.serving.schedulers.names import SCHEDULERS
 from analysis.serving.simulate import Result
 from analysis.serving.tables import batches_table, requests_table
+from analysis.serving.traffic import VidurDraw, split_by_ratio
 from analysis.tables import read_csv
 
 RECORDED = DATA / "recorded" / "vidur"
@@ -99,3 +100,17 @@ def compare(result: Result, recorded: Recorded) -> Agreement:
         e2e_s=largest(table["e2e"], recorded.latencies["e2e"]),
         kv_points=largest(ours["kv_mem_pct"], theirs["kv_mem_pct"]),
     )
+
+
+def vidur_requests(count: int, rate_per_s: float, seed: int, low: int = 128, high: int = 512, prefill_to_decode: float = 20.0) -> Requests:
+    """The very requests that VIDUR 7d47513 draws: Poisson arrivals, total lengths uniform between `low` and `high`.
+
+    Each request takes two numbers from one Mersenne Twister: the gap, exponential and capped at three times its mean, then the length.
+
+    Source: arrivals and lengths recorded in data/recorded/vidur; VIDUR's defaults for ratio and cap.
+    """
+    draw = VidurDraw(seed)
+    both = [(draw.gap_s("poisson", rate_per_s), draw.uniform(low, high)) for _ in range(count)]
+    gaps, total = np.array(both).reshape(-1, 2).T
+    prompt, output = split_by_ratio(total, prefill_to_decode)
+    return make_requests(np.cumsum(gaps), prompt, output)
