@@ -184,7 +184,7 @@ def test_system_calls_with_lengths_beyond_memory() -> None:
 
     state = np.zeros(64, np.int64)
     state[STATE_IMAGE_BASE], state[STATE_IMAGE_SIZE], state[STATE_PAGES_OFFSET] = 0x10000, 1 << 20, 1 << 20
-    kernel = linux.Kernel(np.ones((1 << 20) + (1 << 8), np.uint8), state, 0x20000, 0x80000, None, b"in")
+    kernel = linux.Kernel(np.ones((1 << 20) + (1 << 8), np.uint8), state, 0x20000, 0x80000, None)
     for number in (63, 64, 66, 113, 160, 169, 214, 222, 278, 79, 80):  # read, write, writev, ... getrandom
         for size in (2**64 - 1, 2**63, 2**63 - 1, 2**40, 500 << 20):
             for address in (0x10000, 2**64 - 1, 0):

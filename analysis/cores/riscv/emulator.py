@@ -60,10 +60,8 @@ class EmulatedMachine:
 def load(
     program: Program,
     arguments: tuple[str, ...] = (),
-    environment: tuple[str, ...] = (),
     stack_top: int = STACK_TOP,
     output: Callable[[int, bytes], None] | None = None,
-    standard_input: bytes = b"",
 ) -> EmulatedMachine:
     """Put a program into memory as Linux does before its first instruction.
 
@@ -90,7 +88,7 @@ def load(
     state[op.STATE_STACK_OFFSET], state[op.STATE_PAGES_OFFSET] = image_bytes + _SLACK, pages_offset
     stack = memory[image_bytes + _SLACK : image_bytes + _SLACK + STACK_BYTES]
     registers = np.zeros(op.REGISTERS, np.int64)
-    registers[2] = build_stack(stack, stack_top, program, (program.path.name, *arguments), environment)
+    registers[2] = build_stack(stack, stack_top, program, (program.path.name, *arguments))
     regions = [(s.address, s.address + s.memory_bytes) for s in program.segments if s.executable]
     base, end = min(a for a, _ in regions) & -2, max(b for _, b in regions)
     if end - base > _MAXIMUM_CODE_SPAN:
@@ -106,7 +104,7 @@ def load(
         sources=np.full((slots, 3), NO_REGISTER, np.uint8),
         destination=np.full(slots, NO_REGISTER, np.uint8),
     )
-    kernel = Kernel(memory, state, heap, low + image_bytes, output, standard_input)
+    kernel = Kernel(memory, state, heap, low + image_bytes, output)
     return EmulatedMachine(program, kernel, registers, memory, state, np.zeros((slots, 2), np.int64), table, base, regions=regions)
 
 
@@ -144,9 +142,9 @@ def epochs(machine: EmulatedMachine, instructions: int = EPOCH_INSTRUCTIONS, lim
         yield Trace(machine.table, index[:count], address[:count], machine.pc)
 
 
-def trace_program(path: str | Path, limit: int | None = None, arguments: tuple[str, ...] = ()) -> tuple[Trace, EmulatedMachine]:
+def trace_program(path: str | Path, limit: int | None = None) -> tuple[Trace, EmulatedMachine]:
     """Trace a program in memory, to its end or for `limit` instructions; what it printed is in `machine.kernel.written`."""
-    machine = load(read_elf(path), arguments)
+    machine = load(read_elf(path))
     parts = list(epochs(machine, min(limit, 1 << 22) if limit else 1 << 22, limit))
     return (concatenate(parts) if len(parts) != 1 else parts[0]), machine
 

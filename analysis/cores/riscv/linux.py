@@ -35,13 +35,13 @@ _ANSWERS |= dict.fromkeys((215, 233, 134, 135, 99, 57, 98, 124, 132), 0)
 _ANSWERS |= dict.fromkeys((96, 172, 178, 174, 175, 176, 177), 1000)
 
 
-def build_stack(stack: NDArray[np.uint8], top: int, program: Program, argv: tuple[str, ...], environment: tuple[str, ...]) -> int:
-    """Write argc, argv, envp and the auxiliary vector; returns the stack pointer (a multiple of 16)."""
-    encoded = [os.fsencode(string) + b"\0" for string in (*argv, *environment)]
+def build_stack(stack: NDArray[np.uint8], top: int, program: Program, argv: tuple[str, ...]) -> int:
+    """Write argc, argv, an empty envp and the auxiliary vector; returns the stack pointer (a multiple of 16)."""
+    encoded = [os.fsencode(string) + b"\0" for string in argv]
     places = [0, *accumulate(len(string) for string in encoded)]
     text = b"".join(encoded)
     if (needed := len(text) + 8 * len(encoded)) > len(stack) // 4:
-        raise InputError(f"arguments and environment take {needed} bytes: expected at most {len(stack) // 4}", path=program.path)
+        raise InputError(f"arguments take {needed} bytes: expected at most {len(stack) // 4}", path=program.path)
     random = bytes(range(0x10, 0x20))
     strings_at = (top - 16 - len(random) - len(text)) & -16
     random_at = strings_at + len(text)
@@ -62,7 +62,7 @@ def build_stack(stack: NDArray[np.uint8], top: int, program: Program, argv: tupl
         (_AT_RANDOM, random_at),
         (_AT_NULL, 0),
     ]
-    words = [len(argv), *pointers[: len(argv)], 0, *pointers[len(argv) :], 0]
+    words = [len(argv), *pointers, 0, 0]
     words += [word for pair in auxiliary for word in pair]
     pointer = (strings_at - 8 * len(words)) & -16
     for address, data in ((strings_at, text + random), (pointer, struct.pack(f"<{len(words)}Q", *words))):
@@ -91,14 +91,12 @@ class Kernel:
         heap: int,
         end: int,
         output: Callable[[int, bytes], None] | None,
-        standard_input: bytes,
     ) -> None:
         self.memory, self.state = memory, state
         self.heap = self.brk = heap
         self.mapped = end
         self.written: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
         self.output = output if output is not None else lambda descriptor, data: self.written[descriptor].extend(data)
-        self.input = standard_input
         self.put_out = 0
 
     def view(self, address: int, size: int, write: bool = False) -> NDArray[np.uint8] | None:
@@ -135,7 +133,7 @@ class Kernel:
         if number == 66:
             return self._write_vector(a[0], a[1], a[2])
         if number == 63:
-            return self._read(a[0], a[1], a[2])
+            return self._give(a[1], b"") if a[0] == 0 else _BAD_DESCRIPTOR  # standard input is empty
         if number == 214:
             return self._brk(a[0])
         if number == 222:
@@ -177,12 +175,6 @@ class Kernel:
                 return total or written
             total += written
         return total
-
-    def _read(self, descriptor: int, address: int, size: int) -> int:
-        if descriptor != 0:
-            return _BAD_DESCRIPTOR
-        data, self.input = self.input[:size], self.input[size:]
-        return self._give(address, data) or len(data)
 
     def _give(self, address: int, data: bytes) -> int:
         """Put bytes where the program asked for them; 0, or the error."""
