@@ -133,6 +133,14 @@ def test_mixed_layers_are_answered_above_their_roofline(model, device, gpus):
     assert found.answer["tpot_ms"] == pytest.approx(found.parts.query("target == 'tpot'")["ms"].sum())
 
 
+def test_a_batch_of_prompts_that_is_not_used_is_named():
+    """Prompts of a prefill worker share a step by its token budget: a column that says otherwise was read and used by nothing."""
+    pools = {"mode": "disagg", "prefill_num_workers": "1", "decode_num_workers": "1", "decode_batch_size": "8", "backend": "vllm"}
+    row = pools | {"model_path": "llama-3.1-8b", "system": "h100_sxm", "isl": "1024", "osl": "128"}
+    said = {size: "; ".join(cases.case(row | {"prefill_batch_size": size}).assumed) for size in ("", "1", "4")}
+    assert "prefill_batch_size 4 not used" in said["4"] and not any("prefill_batch_size" in said[size] for size in ("", "1"))
+
+
 def test_a_plan_that_is_not_given_is_the_engines_default():
     found = answers(row(model_path="llama-3.1-8b", tp_size="")).iloc[0]
     assert found["status"] == "" and "tensor parallel 1 (not given)" in found["assumed"]

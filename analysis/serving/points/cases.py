@@ -108,7 +108,7 @@ class Case:
         requests: of the run on one rank, 0: as many as the engine's client sends; rate: of one rank (1/s).
         length_low: shortest length over the label, drawn evenly from there; negative: the benchmark's or the vendor's.
         plan: of the replica; with `prefill`, of a decode worker.
-        prefill, prefill_workers, decode_workers, prefill_batch: disaggregated serving.
+        prefill, prefill_workers, decode_workers: disaggregated serving.
         kv: type of the KV cache, empty: as the engine decides for the checkpoint (`settings.kv_type`).
         max_running: most requests that run at a time (max_num_seqs), 0: as the engine was started; likewise batched_tokens (of a step) and
             memory_share (of the memory that weights and cache, or with TensorRT-LLM the cache beside them, may take).
@@ -135,7 +135,6 @@ class Case:
     prefill: Plan | None = None
     prefill_workers: int = 0
     decode_workers: int = 0
-    prefill_batch: int = 1
     measured: str = ASKED_NOW
     answers: Literal["even", "exponential"] = "even"
     kv: str = ""
@@ -587,7 +586,9 @@ def _workers(row: Row, model: Model, device: str, tokens: int, asked: bool, draf
     found |= {"prefill": plans[0], "prefill_workers": prompts, "decode_workers": answers, **_arrival(row, plans[1].ranks * answers)}
     if found["arrival"] not in ("closed", "poisson"):
         raise InputError(f"arrival {found['arrival']} at prefill and decode workers is not covered", key="arrival")
-    return found | {"prefill_batch": _count(row, "prefill_batch_size", 1)}
+    if (batch := _count(row, "prefill_batch_size", 1)) > 1:
+        assumed.append(f"prefill_batch_size {batch} not used: prompts share a step up to its token budget")
+    return found
 
 
 def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
