@@ -127,7 +127,8 @@ def small_checkout(folder: Path) -> Path:
     shutil.copytree(ROOT / "book" / "_style", folder / "book" / "_style")
     (folder / "notebooks").mkdir()
     (folder / "data" / "workloads").mkdir(parents=True)
-    shutil.copy(ROOT / "data" / "workloads" / "foreign_files.yaml", folder / "data" / "workloads")
+    for name in ("foreign_files.yaml", "retired.json", "vocabulary.txt"):
+        shutil.copy(ROOT / "data" / "workloads" / name, folder / "data" / "workloads")
     (folder / "notebooks" / "parameters.yaml").write_text("{}\n")
     (folder / "data" / "columns.yaml").write_text("{}\n")
     return folder

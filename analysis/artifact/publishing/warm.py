@@ -27,10 +27,6 @@ EARLY = (
     "pandas",
     "pandas.io.formats.style",
     "pydantic",
-    "scipy.stats",
-    "scipy.optimize",
-    "numba",
-    "plotly.graph_objects",
     "analysis.artifact.publishing.trace",
     "analysis.artifact.publishing.run",
 )
@@ -66,6 +62,8 @@ def _use_once() -> None:
     import nbformat
     import numba
     import numpy
+    import scipy.optimize
+    import scipy.stats  # noqa: F401 (most notebooks do)
     from plotly.graph_objects import Figure
 
     from analysis import theme
