@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from conftest import small_checkout
+
 from tests.publishing.notebook_files import write
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -44,13 +46,7 @@ class Ended:
 
 def tree(place: Path) -> Path:
     """A copy of the code with two small notebooks, of which one reads the other."""
-    ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("analysis", "bib"):
-        shutil.copytree(ROOT / name, place / name, ignore=ignored)
-    shutil.copy(ROOT / "requirements.txt", place)
-    (place / "data").mkdir()
-    (place / "notebooks").mkdir()
-    (place / "notebooks" / "parameters.yaml").write_text("{}\n", encoding="utf-8")
+    small_checkout(place)
     table = 'run.table(pd.DataFrame({"x": [value] * 2000}), "t", title="T", columns={"x": "a value (1)"})\nprint(run.out)'
     write(place / "notebooks", "alpha", "value = 1.5", table)
     write(place / "notebooks", "beta", 'value = float(run.read("alpha", "t").x[0]) * 2', table)
