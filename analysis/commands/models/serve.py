@@ -64,7 +64,6 @@ def simulate(
     from analysis.serving.steps import read_recorded
     from analysis.serving.tables import write_run
     from analysis.serving.vidur import VidurConfig, setup_of, simulate_vidur
-    from analysis.site import read_site
     from analysis.tables import write_csv
 
     if (config.suffix == ".json") != (steps is not None):
@@ -76,7 +75,7 @@ def simulate(
         vidur, slo = read_yaml(config, VidurConfig), {}
         result, setup = simulate_vidur(vidur, read_fit(steps) if fit else read_recorded(steps), config.parent), setup_of(vidur, fit)
     else:
-        configuration = read_configuration(config, read_site(site))
+        configuration = read_configuration(config, site)
         if (one := configuration.one()) is not None:
             tell_one(one, out, as_json)
             return
@@ -127,13 +126,12 @@ def capacity(
     from analysis.serving.capacity import at_rate, read_bound
     from analysis.serving.capacity import capacity as search
     from analysis.serving.points.simulation import read_configuration
-    from analysis.site import read_site
     from analysis.tables import write_csv
 
     bounds = [read_bound(text) for text in slo]
     if twice := next((text for at, text in enumerate(slo) if text.partition("=")[0] in [one.partition("=")[0] for one in slo[:at]]), ""):
         raise InputError(f"{twice}: is given twice", key="--slo")
-    configuration = read_configuration(config, read_site(site))
+    configuration = read_configuration(config, site)
     requests, setup = configuration.requests, configuration.setup()
     found = search(lambda rate: configuration.run(at_rate(requests, rate), record_batches=False), bounds, tolerance)
     tries = pd.DataFrame([{"rate_per_s": t.rate_per_s, "met": t.met, **{f"{n}_s": v for n, v in t.values_s.items()}} for t in found.tries])
@@ -167,12 +165,11 @@ def sweep(
 
     from analysis.progress import Progress
     from analysis.serving.points.simulation import read_configuration, summary_at
-    from analysis.site import read_site
     from analysis.sweeps import sweep as run
     from analysis.tables import check_output, write_csv
 
     check_output(out, config)
-    configuration = read_configuration(config, read_site(site))
+    configuration = read_configuration(config, site)
     requests, setup = configuration.requests, configuration.setup()
     answer = partial(summary_at, configuration=configuration, requests=requests)
     configuration.steps  # noqa: B018  read here, so that a worker needs none of its files

@@ -60,7 +60,7 @@ from analysis.serving.step_time.linear import read_fit
 from analysis.serving.step_time.roofline import Roofline, kv_blocks, roofline
 from analysis.serving.steps import StepTime, linear, read_recorded
 from analysis.serving.traffic import Arrivals, Lengths, draw_arrivals, generate
-from analysis.site import Site
+from analysis.site import Site, read_site
 from analysis.workloads import models
 
 # What a file may ask for: beyond it lies no deployment, and the answer would not come.
@@ -411,9 +411,9 @@ def summary_at(rate_per_s: float, configuration: Configuration, requests: Reques
     return {"rate_per_s": rate_per_s, **dict(zip(table["name"], table["value"].astype(float), strict=True))}
 
 
-def read_configuration(path: str | Path, site: Site | None = None) -> Configuration:
-    """Read a simulation's YAML."""
-    found = Configuration(read_yaml(path, SimulationConfig), Path(path), site)
+def read_configuration(path: str | Path, site: str | Path | None = None) -> Configuration:
+    """Read a simulation's YAML, and the file of a site if one is named."""
+    found = Configuration(read_yaml(path, SimulationConfig), Path(path), read_site(site))
     if site is not None and not isinstance(found.config.steps, CalibratedSteps):
         raise InputError(f"a site has constants of calibrated steps, not of {found.config.steps.kind} ones", path=path, key="steps.kind")
     return found
