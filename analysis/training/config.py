@@ -75,7 +75,13 @@ class Run(Asked):
 
 
 class Training(Run):
-    """A training run and its layout: `python -m analysis train CONFIG.yaml` reads this."""
+    """A training run and its layout: `python -m analysis train CONFIG.yaml` reads this.
+
+    Args:
+        model, system, program, precision: what is trained on what, as of `Run`: a name that `predict training` knows or a shape written
+            out, a machine or device, and what it assumes where they are empty.
+        plan: the layout.
+    """
 
     plan: Plan
 
@@ -84,6 +90,7 @@ class Cluster(Run, Choices):
     """What to search: `python -m analysis train search CLUSTER.yaml` reads this, and values to try.
 
     Args:
+        model, system, program, precision: what is trained on what, as of `Training`.
         gpus: devices to use, all of them (count); global_batch: sequences; sequence_length: tokens of each.
         memory: of a device; empty: the device's own.
     """
