@@ -99,12 +99,12 @@ def _answer(handles: list[Any], method: str, arrays: dict[str, Floats], options:
     return found
 
 
-def _evaluate(handles: list[Any], requests: list[tuple[int, op.Call]]) -> list[tuple[int, op.Call, Any, Any, str, str, str]]:
-    """Kernel times of many calls; those of one method and one set of options go in one call of the library."""
+def _evaluate(handles: list[Any], requests: list[tuple[int, op.Call]]) -> dict[int, list[Any]]:
+    """Kernel times of many calls, by owner; those of one method and one set of options go in one call of the library."""
     groups: dict[tuple[str, tuple[tuple[str, Any], ...]], list[tuple[int, op.Call]]] = defaultdict(list)
     for owner, call in requests:
         groups[call.method, call.options].append((owner, call))
-    out = []
+    out: dict[int, list[Any]] = defaultdict(list)
     for (method, options), members in groups.items():
         sizes = [next(iter(call.arrays.values())).size for _, call in members]
         arrays = {name: np.concatenate([call.arrays[name] for _, call in members]) for name in members[0][1].arrays}
@@ -114,7 +114,7 @@ def _evaluate(handles: list[Any], requests: list[tuple[int, op.Call]]) -> list[t
         ends = np.cumsum(sizes)
         for (owner, call), end, size in zip(members, ends, sizes, strict=True):
             at = slice(end - size, end)
-            out.append((owner, call, seconds[at], sd[at], status if np.isnan(seconds[at]).any() else "", source, latency.note))
+            out[owner].append((call, seconds[at], sd[at], status if np.isnan(seconds[at]).any() else "", source, latency.note))
     return out
 
 
@@ -144,11 +144,9 @@ def step_tables(configurations: list[op.Configuration], library: Any, hide: str 
         measured = hide == "none" and framework_handles[0].gpu.vendor == "NVIDIA"  # the router's times
         found = {i: configurations[i] if measured else replace(configurations[i], router="bf16") for i in members}
         requests = [(i, call) for i in members for call in op.calls(found[i])]
-        collected: dict[int, list[Any]] = defaultdict(list)
-        for row in _evaluate(framework_handles, requests):
-            collected[row[0]].append(row)
+        rows = _evaluate(framework_handles, requests)
         for i in members:
-            tables[i] = _table(collected[i])
+            tables[i] = _table(rows[i])
     return [table for table in tables if table is not None]
 
 
@@ -156,7 +154,7 @@ def _table(rows: list[Any]) -> StepTable:
     seconds = {grid: np.zeros((len(op.PARTS), int(np.prod([axis.size for axis in axes])))) for grid, axes in op.GRIDS.items()}
     doubt: dict[str, list[tuple[float, float]]] = defaultdict(list)
     reasons, sources, notes = set(), set(), set()
-    for _, call, s, sd, status, source, note in rows:
+    for call, s, sd, status, source, note in rows:
         value = call.count * s * (1.0 if call.scale is None else call.scale)
         seconds[call.grid][op.PARTS.index(call.part)] += value
         if np.isfinite(value).any():
