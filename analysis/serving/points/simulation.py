@@ -203,24 +203,20 @@ class RooflineSteps(Asked):
         weight = self.bytes_per_value or WEIGHT_BYTES.get(self.dtype, 2.0)
         return Roofline(models.alike(models.load(self.model), "the roofline"), devices.load(self.device), bytes_per_value=weight, **given)
 
-    def named(self) -> dict[str, str]:
-        """What an answer names."""
+    def words(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        """What an answer names; what was not given, and that a roofline is a bound."""
         setting = self.setting()
+        shares = [self.compute_share, self.memory_share, *([self.link_share] if self.tensor_parallel > 1 else [])]
+        reached = "peaks in full" if set(shares) == {1.0} else f"{min(shares):.0%} to {max(shares):.0%} of the peaks"
+        bound = f"step times: roofline of the data sheet ({reached}), a bound below what servers take, not a prediction"
+        default = self.kv_bytes_per_value == RooflineSteps.model_fields["kv_bytes_per_value"].default
         return {
             "model": setting.model.name,
             "device": setting.device.name,
             "plan": f"tensor parallel {setting.tensor_parallel}",
             "precision": f"{8 * setting.bytes_per_value:g} bits ({setting.dtype} arithmetic)",
             "kv_precision": f"{8 * setting.kv_bytes_per_value:g} bits",
-        }
-
-    def assumed(self) -> tuple[str, ...]:
-        """What was not given, and that a roofline is a bound."""
-        shares = [self.compute_share, self.memory_share, *([self.link_share] if self.tensor_parallel > 1 else [])]
-        reached = "peaks in full" if set(shares) == {1.0} else f"{min(shares):.0%} to {max(shares):.0%} of the peaks"
-        bound = f"step times: roofline of the data sheet ({reached}), a bound below what servers take, not a prediction"
-        default = self.kv_bytes_per_value == RooflineSteps.model_fields["kv_bytes_per_value"].default
-        return (bound, *(["KV cache in 16 bits, as engines keep it unless told otherwise"] if default else []))
+        }, (bound, *(["KV cache in 16 bits, as engines keep it unless told otherwise"] if default else []))
 
 
 class DisaggregationConfig(Strict):
@@ -333,7 +329,7 @@ class Configuration:
             if (self.served.case.engine, config.scheduler) != ("vllm", coupled.SCHEDULER):
                 assumed += (f"batches are made by {config.scheduler}, not by {self.served.case.engine}'s own scheduler",)
         elif isinstance(steps, RooflineSteps):
-            named, assumed = steps.named(), steps.assumed()
+            named, assumed = steps.words()
         else:
             assumed = (f"step times: {steps.kind}, as given; no device is checked",)
             if config.limits.kv_blocks is None:
