@@ -133,18 +133,18 @@ class Sampler:
         return found
 
 
-HOT, COLD = 0.5, 0.005
-"""First and last temperature of annealing, in logarithms of the cost; it falls geometrically."""
+def annealing(sampler: Sampler, budget: int, seed: int, *, hot: float = 0.5, cold: float = 0.005, objective: str = "edp") -> Array:
+    """Simulated annealing on the logarithm of the cost: the best after each evaluation.
 
-
-def annealing(sampler: Sampler, budget: int, seed: int, *, objective: str = "edp") -> Array:
-    """Simulated annealing on the logarithm of the cost: the best after each evaluation."""
+    Args:
+        hot, cold: first and last temperature, in logarithms of the product; it falls geometrically.
+    """
     rng = np.random.default_rng(seed)
     trace = np.full(budget, math.inf)
     now, value = sampler.draw(rng), math.inf
     best = math.inf
     for step in range(budget):
-        temperature = HOT * (COLD / HOT) ** (step / max(1, budget - 1))
+        temperature = hot * (cold / hot) ** (step / max(1, budget - 1))
         # Until something fits there is nothing to be near to.
         candidate = sampler.change(now, rng) if math.isfinite(value) else sampler.draw(rng)
         found = float(sampler.values([candidate], objective)[0])
