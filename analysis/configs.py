@@ -196,6 +196,8 @@ def _told(one: Any, node: yaml.Node | None, model: type | None = None) -> tuple[
 def _words_for_numbers(content: Any, kinds: list[Any], at: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], bool]]:
     """Where a mapping has yes or no, on or off (YAML's booleans) for a number, which pydantic would take for 1 and 0."""
     for key, value in content.items():
+        if not _has_words(value):  # as nearly every file: the names of its keys need not be looked up
+            continue
         field = read_as(key, [name for kind in kinds for name in _fields(kind)]) if isinstance(key, str) else None
         annotations = [known[one].annotation for known in map(_fields, kinds) for one in {key, field} & set(known)]
         leaves = {leaf for annotation in annotations for leaf in _leaves(annotation)}
@@ -205,6 +207,11 @@ def _words_for_numbers(content: Any, kinds: list[Any], at: tuple[int | str, ...]
                 yield here, one
             elif isinstance(one, dict):
                 yield from _words_for_numbers(one, [kind for annotation in annotations for kind in _models(annotation)], here)
+
+
+def _has_words(value: Any) -> bool:
+    within = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, bool) or any(map(_has_words, within))
 
 
 def _leaves(annotation: Any) -> list[Any]:

@@ -32,11 +32,21 @@ def engine(name: str) -> str:
 
 
 @cache
+def _by_letters() -> dict[str, list[tuple[str, ...]]]:
+    """The lines of the table in which a name stands, as far as spelling matters."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for same in NAMES:
+        for letters in dict.fromkeys(map(plain, same)):
+            found.setdefault(letters, []).append(same)
+    return found
+
+
+@cache
 def _groups(name: str) -> tuple[tuple[str, ...], ...]:
     """All names of the quantities that a name may stand for."""
     part = next((part for part in PARTS if name.startswith(part)), "")
     bare = plain(name.removeprefix(part))
-    return tuple(tuple(part + other for other in same) for same in NAMES if bare in map(plain, same))
+    return tuple(tuple(part + other for other in same) for same in _by_letters().get(bare, ()))
 
 
 def read_as(name: str, names: Collection[str], aliases: Mapping[str, str] | None = None, kept: Collection[str] = ()) -> str:
