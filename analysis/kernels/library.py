@@ -56,7 +56,8 @@ class Latency:
 
 
 STREAM_FLOOR_S, STREAM_SHARE, STREAM_SD = 2.29e-06, 0.791, 0.652
-"""A pass over memory: latency of the smallest (s), share of the data sheet's bandwidth (1), spread of log latency; fitted on the tables."""
+"""A pass over memory: latency of the smallest (s), share of the data sheet's bandwidth (1), spread of log latency; fitted on the tables for
+the first version of these models, which had shares of all kernels (shares.yaml before commit 5147d260). No command fits them anew."""
 
 
 _forests, _laws, _sustained = cache(trees.read), cache(laws.read), cache(physics.read_sustained)

@@ -142,6 +142,7 @@ def question(
         lora_adapters, lora_rank: LoRA adapters in memory, and their rank (0: vLLM's default).
         draft: mtp, eagle, eagle3 or a model; draft_tokens: drafted in a step; acceptance: chance that one is right (None: not known).
     """
+    # of all arguments, before there is any other name
     said = locals() | {"acceptance": "" if acceptance is None else str(acceptance)}
     for key in COUNTS:
         if isinstance(said[key], (int, float)) and (said[key] != int(said[key]) or said[key] < 1):
