@@ -684,6 +684,16 @@ def test_a_token_takes_longer_after_a_longer_prompt(model, device, gpus, precisi
     assert found["ttft_ms"].iloc[-1] > 2 * found["ttft_ms"].iloc[-2] and found["tpot_ms"].iloc[-1] > 1.05 * found["tpot_ms"].iloc[0]
 
 
+@pytest.mark.parametrize("device", ["h100_sxm", "b200_sxm", "L40S", "MI300X", "MI355X", "TPU-v6e"])
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "llama-3.1-70b", "qwen3-32b"])
+def test_fp8_with_a_scale_a_tensor_is_nowhere_slower_than_bf16(model, device):
+    """Half the bytes and twice the rate on each of their data sheets; what slows products by block was measured on those alone."""
+    found = answers(pd.concat([row(model_path=model, system=device, gemm_quant_mode=kind) for kind in ("fp8", "bf16")], ignore_index=True))
+    assert found["status"].tolist() == ["", ""]
+    for target in ("tpot_ms", "ttft_ms"):
+        assert found[target][0] <= 1.01 * found[target][1]
+
+
 def test_a_lone_client_waits_in_no_queue():
     """The front end's own work on a request (3.7 ms) was called a queue."""
     alone, many = (waterfall.one("llama-3.1-8b", "h100", 1, clients, 2000, 200).parts for clients in (1, 256))

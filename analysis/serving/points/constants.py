@@ -220,7 +220,8 @@ def default_terms(frame: pd.DataFrame, families: Sequence[str]) -> pd.DataFrame:
 
     `engine`: operators where Python drives an engine at its defaults: kernels start one after another, where XLA compiles a step into one
     program; `untuned`: the same of models that no measured suite has, for whose shapes engines have no tuned kernels and fewer fused ones.
-    `quantised`: operators with weights of fewer than 16 bits on AMD's GPUs, where Triton multiplies; `amd`: 1 for such prompts.
+    `quantised`: operators with weights of fewer than 16 bits on AMD's GPUs where Triton multiplies: not with one scale a tensor, which
+    hipBLASLt multiplies, and of which no source has runs; `amd`: 1 for such prompts.
     `serial`: sequences of a step where the host schedules, samples and sends between steps: vLLM before 0.14.
 
     Source: release notes of vLLM 0.14.0 (asynchronous scheduling by default, https://github.com/vllm-project/vllm/pull/27614);
@@ -228,16 +229,16 @@ def default_terms(frame: pd.DataFrame, families: Sequence[str]) -> pd.DataFrame:
     python/sglang/srt/layers/moe/fused_moe_triton/configs (tuned by shape and GPU).
     """
     python = (frame["script"] == "default") & frame["engine"].isin(("vllm", "sglang")) & (frame["vendor"] != "Google")
-    quantised = (frame["vendor"] == "AMD") & (frame["types"] != "bf16")
+    quantised = (frame["vendor"] == "AMD") & ~frame["types"].isin(("bf16", "fp8"))
     operators = frame["operators"].astype(float)
-    terms = {
+    counts = {
         "engine": python * operators,
         "untuned": (python & ~frame["family"].isin(families)) * operators,
         "quantised": quantised * operators,
         "serial": frame["old"] * 1e6 * frame["host_s"],
         "amd": quantised,
     }
-    return pd.DataFrame({name: value.astype(float) for name, value in terms.items()})
+    return pd.DataFrame(counts).astype(float)
 
 
 def corrected(answer_s: Floats, terms: pd.DataFrame, slower: Mapping[str, float], each_s: Mapping[str, float]) -> Floats:
