@@ -84,10 +84,11 @@ def numeric(cells: pd.Series) -> pd.Series:
     try:
         return pd.to_numeric(cells, errors="coerce").astype(float)
     except OverflowError:  # a whole number that no float holds
-        return cells.map(_float)
+        return cells.map(as_number)
 
 
-def _float(cell: object) -> float:
+def as_number(cell: object) -> float:
+    """A cell as a float; NaN where it holds no number."""
     try:
         return float(str(cell))
     except ValueError:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from analysis.networks import cases
 from analysis.networks import codes as numbers
 from analysis.networks.closed_forms import MOST_DIMENSIONS, CaseArrays
+from analysis.tables import as_number
 
 DIGITS = 17
 """Most of a whole number that is read here."""
@@ -56,17 +57,10 @@ def _real(least: float, most: float) -> Read:
         try:
             values = np.fromiter(map(float, texts), float, len(texts))
         except ValueError:
-            values = np.array([_number(text) for text in texts], float)
+            values = np.array([as_number(text) for text in texts], float)
         return values, (values >= least) & (values <= most)
 
     return read
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def _algorithms(texts: Texts) -> tuple[Values, NDArray[np.bool_]]:
@@ -97,6 +91,13 @@ MANY: dict[str, tuple[str, Read, float]] = {
     "algorithm_per_dim": ("+", _algorithms, 0),
 }
 """Columns of a value a dimension: what joins them, how their texts are read, and what stands where there is no dimension."""
+FIELDS = {
+    "aware": "backend", "collective": "collective", "size_bytes": "size_bytes", "splits": "preferred_dataset_splits",
+    "active": "active_chunks_per_dim", "queues": "queues_per_dim", "endpoint_ns": "endpoint_delay",
+    "memory_bytes_per_ns": "local_mem_bw_GBps", "baseline": "collective_optimization", "npus": "npus_per_dim", "kind": "topology",
+    "algorithm": "algorithm_per_dim", "latency_ns": "latency_ns", "bytes_per_ns": "bandwidth_gib_per_s",
+}  # fmt: skip
+"""Field of `CaseArrays` -> column."""
 
 
 def _by_dimension(texts: Texts, sign: str, read: Read, rest: float) -> tuple[Values, NDArray[np.int64]]:
@@ -135,27 +136,8 @@ def side_by_side(frame: pd.DataFrame, defaults: Mapping[str, str]) -> tuple[Case
         many[name] = table[codes]
         counts.append(count[codes])
     good &= _inside(frame, one, many, counts)
-    chosen = {name: values[good] for name, values in {**one, **many}.items()}
-    return (
-        CaseArrays(
-            aware=chosen["backend"],
-            collective=chosen["collective"],
-            size_bytes=chosen["size_bytes"],
-            dimensions=counts[0][good],
-            splits=chosen["preferred_dataset_splits"],
-            active=chosen["active_chunks_per_dim"],
-            queues=chosen["queues_per_dim"],
-            endpoint_ns=chosen["endpoint_delay"],
-            memory_bytes_per_ns=chosen["local_mem_bw_GBps"],
-            baseline=chosen["collective_optimization"],
-            npus=chosen["npus_per_dim"],
-            kind=chosen["topology"],
-            algorithm=chosen["algorithm_per_dim"],
-            latency_ns=chosen["latency_ns"],
-            bytes_per_ns=chosen["bandwidth_gib_per_s"] * 2**30 / 1e9,
-        ),
-        good,
-    )
+    many["bandwidth_gib_per_s"] = many["bandwidth_gib_per_s"] * 2**30 / 1e9
+    return CaseArrays(dimensions=counts[0][good], **{field: {**one, **many}[name][good] for field, name in FIELDS.items()}), good
 
 
 def of_cases(asked: Sequence[cases.CollectiveCase]) -> tuple[CaseArrays, NDArray[np.bool_]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from analysis.kernels import gpus
 from analysis.paths import DATA
 from analysis.serving.points.drafts import ACCEPTANCE, MOST_DRAFTED, Draft, draft
 from analysis.serving.points.drafts import in_words as draft_in_words
+from analysis.tables import as_number
 from analysis.workloads import models
 from analysis.workloads.models import Experts, Model
 
@@ -258,24 +258,16 @@ def _filled(row: Mapping[str, object]) -> Row:
     return {key: cell for key, cell in cells.items() if cell.lower() not in ("", "nan")}
 
 
-def _number(text: str) -> float:
-    """A cell as a number; NaN where it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
 def _within(row: Row, key: str, most: float) -> float | None:
     """A cell as a number from 0 to `most`; None where it is empty."""
-    if key in row and not 0 <= _number(row[key]) <= most:
+    if key in row and not 0 <= as_number(row[key]) <= most:
         raise InputError(f"{key} is {row[key]!r}, no number from 0 to {most:g}", key=key)
-    return _number(row[key]) if key in row else None
+    return as_number(row[key]) if key in row else None
 
 
 def _count(row: Row, key: str, default: int | None = None) -> int:
     """A cell as a whole number from 1 to `LARGEST`; an empty one, or 0, is the default where there is one."""
-    number = _number(row.get(key, ""))
+    number = as_number(row.get(key, ""))
     if default is not None and (number == 0 or key not in row):
         return default
     if np.isnan(number) or number < 1 or number != np.floor(number):
@@ -288,7 +280,7 @@ def _count(row: Row, key: str, default: int | None = None) -> int:
 
 def _length(row: Row, key: str) -> int:
     """A length in tokens, which as a mean or a label of a mean may have a fraction."""
-    number = _number(row.get(key, ""))
+    number = as_number(row.get(key, ""))
     return _count({key: str(round(number))} if np.isfinite(number) and number >= 1 else row, key)
 
 
@@ -458,7 +450,7 @@ def _adapters(row: Row, model: Model, device: str, assumed: list[str]) -> dict[s
 
 def _share(row: Row) -> float:
     """`memory_utilization`; 0 where it is empty."""
-    share = _number(row.get("memory_utilization", "0"))
+    share = as_number(row.get("memory_utilization", "0"))
     if "memory_utilization" in row and not 0 < share <= 1:
         raise InputError(f"memory_utilization is {row['memory_utilization']!r}, no share above 0 and at most 1", key="memory_utilization")
     return share
