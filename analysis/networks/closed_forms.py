@@ -48,7 +48,7 @@ class CaseArrays(NamedTuple):
     bytes_per_ns: np.ndarray
 
 
-@inner
+@light
 def message_cycles(aware, kind, nodes, distance, latency, speed, size):
     """Delay of a message to a node `distance` away: hops rounded down one by one where links store and forward, else all at once."""
     hops = 2 if kind == codes.SWITCH else 1 if kind == codes.FULLY_CONNECTED else min(distance, nodes - distance)
@@ -115,7 +115,7 @@ def phase_cycles(aware, collective, algorithm, kind, nodes, latency, speed, endp
     return farthest + 2 * endpoint + (reduction if collective == codes.REDUCE_SCATTER else 0)
 
 
-@inner
+@light
 def chunking(collective, size, splits, npus):
     """(bytes of a chunk, chunks): a chunk is never smaller than one byte an NPU, except for an all-gather."""
     chunk = size // splits
@@ -162,28 +162,26 @@ def one_dimension_cycles(arrays, i, everyone):
     return (fullest + limit - 1) // limit * alone
 
 
-@inner
-def plan_dimensions(collective, baseline, dimensions, npus, order, step):
-    """Phases of a chunk: fills the dimension and the collective of each, returns how many."""
-    count = 0
+@light
+def visits_of(collective, baseline, dimensions, npus):
+    """How many dimensions a chunk visits, and the place of the last on its way out: an all-reduce comes back, unless it is `baseline`."""
     if collective != codes.ALL_REDUCE or baseline:
-        for k in range(dimensions):
-            dim = dimensions - 1 - k if collective == codes.ALL_GATHER else k
-            if npus[dim] > 1:
-                order[count], step[count] = dim, collective
-                count += 1
-        return count
+        return dimensions, -1
     last = 0
     for dim in range(dimensions):
         if npus[dim] > 1:
             last = dim
-    for k in range(2 * last + 1):
-        dim = k if k <= last else 2 * last - k
-        if npus[dim] > 1:
-            order[count] = dim
-            step[count] = codes.REDUCE_SCATTER if k < last else codes.ALL_REDUCE if k == last else codes.ALL_GATHER
-            count += 1
-    return count
+    return 2 * last + 1, last
+
+
+@light
+def visit(collective, k, visits, last):
+    """Dimension of the k-th visit and the collective there: in order (an all-gather in reverse), an all-reduce out and back."""
+    if last < 0:
+        return visits - 1 - k if collective == codes.ALL_GATHER else k, collective
+    if k < last:
+        return k, codes.REDUCE_SCATTER
+    return 2 * last - k, codes.ALL_REDUCE if k == last else codes.ALL_GATHER
 
 
 @inner
@@ -253,44 +251,46 @@ def several_dimensions_cycles(arrays, i):
     """A collective over several dimensions of a congestion-unaware network; -1: no formula."""
     collective, baseline, dimensions = arrays.collective[i], arrays.baseline[i], arrays.dimensions[i]
     npus, queues = arrays.npus[i], arrays.queues[i]
-    order = np.zeros(2 * MOST_DIMENSIONS, np.int64)
-    step = np.zeros(2 * MOST_DIMENSIONS, np.int64)
     duration = np.zeros(2 * MOST_DIMENSIONS, np.int64)
     wait = np.zeros(2 * MOST_DIMENSIONS, np.int64)
-    phases = plan_dimensions(collective, baseline, dimensions, npus, order, step)
+    visits, last = visits_of(collective, baseline, dimensions, npus)
     everyone = 1
     for dim in range(dimensions):
         everyone *= npus[dim]
     size, chunks = chunking(collective, arrays.size_bytes[i], arrays.splits[i], everyone)
-    queue = np.zeros((phases, chunks), np.int64)
+    queue = np.zeros((visits, chunks), np.int64)
     endpoint, memory = arrays.endpoint_ns[i], arrays.memory_bytes_per_ns[i]
-    for k in range(phases):
-        dim, what = order[k], step[k]
+    phases = 0
+    for k in range(visits):
+        dim, what = visit(collective, k, visits, last)
+        if npus[dim] == 1:
+            continue
         algorithm, kind, latency, speed = (
             arrays.algorithm[i, dim],
             arrays.kind[i, dim],
             arrays.latency_ns[i, dim],
             arrays.bytes_per_ns[i, dim],
         )
-        duration[k] = phase_cycles(0, what, algorithm, kind, npus[dim], latency, speed, endpoint, memory, size)
-        if duration[k] < 0:
+        duration[phases] = phase_cycles(0, what, algorithm, kind, npus[dim], latency, speed, endpoint, memory, size)
+        if duration[phases] < 0:
             return -1
-        wait[k] = endpoint
+        wait[phases] = endpoint
         if what == codes.REDUCE_SCATTER and algorithm != codes.HALVING_DOUBLING:
-            wait[k] = reduction_cycles(size // npus[dim], memory)
+            wait[phases] = reduction_cycles(size // npus[dim], memory)
         if what == codes.REDUCE_SCATTER:
             size //= npus[dim]
         elif what == codes.ALL_GATHER:
             size *= npus[dim]
         for c in range(chunks):
             if queues == 1:
-                queue[k, c] = dim
+                queue[phases, c] = dim
             elif collective != codes.ALL_REDUCE or baseline:
-                queue[k, c] = dim * queues + c % queues
+                queue[phases, c] = dim * queues + c % queues
             elif what == codes.ALL_GATHER:
-                queue[k, c] = dim * queues + queues // 2 + c % (queues - queues // 2)
+                queue[phases, c] = dim * queues + queues // 2 + c % (queues - queues // 2)
             else:
-                queue[k, c] = dim * queues + c % (queues // 2)
+                queue[phases, c] = dim * queues + c % (queues // 2)
+        phases += 1
     limit = (arrays.active[i] + queues - 1) // queues
     return flow_shop_makespan(chunks, phases, duration, wait, queue, dimensions * queues, limit)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from analysis.networks.closed_forms import message_cycles
 from analysis.networks.codes import FULLY_CONNECTED, RING, light
 from analysis.networks.event_simulation import records as rec
 
@@ -148,13 +149,9 @@ def send(machine, state, tag, source, target, size):
         here = (source // machine.stride[dim]) % machine.size[dim]
         there = (target // machine.stride[dim]) % machine.size[dim]
         if here != there:
-            hops = 1
-            if machine.kind[dim] == RING:
-                apart = abs(here - there)
-                hops = min(apart, machine.size[dim] - apart)
-            elif machine.kind[dim] != FULLY_CONNECTED:
-                hops = 2
-            delay = np.int64(hops * machine.latency_ns[dim] + size / machine.bytes_per_ns[dim])
+            delay = message_cycles(
+                0, machine.kind[dim], machine.size[dim], abs(here - there), machine.latency_ns[dim], machine.bytes_per_ns[dim], size
+            )
             schedule(state, state.control[rec.NOW] + delay, rec.DELIVERED, tag, source * machine.npus + target)
             return
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from analysis.networks import codes
+from analysis.networks.closed_forms import chunking, visit, visits_of
 from analysis.networks.codes import light
 from analysis.networks.event_simulation import records as rec
 from analysis.networks.event_simulation.messages import post_receive, register, send
@@ -261,23 +262,12 @@ def plan_phases(machine, state, number, size, whole, nodes):
             add_phase(machine, state, number, 0, collective, 0, half, size, False, nodes)
             count = 1
         return count
-    dims = machine.dimensions
-    if collective != codes.ALL_REDUCE or machine.baseline:
-        for k in range(dims):
-            dim = dims - 1 - k if collective == codes.ALL_GATHER else k
-            if machine.size[dim] > 1:
-                size = add_phase(machine, state, number, count, collective, dim, 0, size, True, machine.size[dim])
-                count += 1
-        return count
-    last = 0
-    for dim in range(dims):
+    visits, last = visits_of(collective, machine.baseline, machine.dimensions, machine.size)
+    for k in range(visits):
+        dim, what = visit(collective, k, visits, last)
         if machine.size[dim] > 1:
-            last = dim
-    for k in range(2 * last + 1):
-        dim = k if k <= last else 2 * last - k
-        if machine.size[dim] > 1:
-            what = codes.REDUCE_SCATTER if k < last else codes.ALL_REDUCE if k == last else codes.ALL_GATHER
-            size = add_phase(machine, state, number, count, what, dim, 1 if k <= last else 2, size, True, machine.size[dim])
+            half = 0 if last < 0 else 1 if k <= last else 2
+            size = add_phase(machine, state, number, count, what, dim, half, size, True, machine.size[dim])
             count += 1
     return count
 
@@ -371,11 +361,7 @@ def start_collective(machine, work, state, row, rank):
     if group >= 0:
         nodes = work.group_first[group + 1] - work.group_first[group]
         whole = nodes == machine.npus
-    chunk = size // machine.splits
-    if collective != codes.ALL_GATHER and machine.npus > chunk:
-        chunk = machine.npus
-        size = machine.splits * chunk
-    count = (size + chunk - 1) // chunk
+    chunk, count = chunking(collective, size, machine.splits, machine.npus)
     state.node_left[row] = count
     for _ in range(count):
         number = control[rec.STREAMS]
