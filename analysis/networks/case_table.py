@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from analysis.case_columns import Columns
 from analysis.case_rows import Rows, alike
-from analysis.documents import whole_number
 from analysis.errors import InputError, together
 from analysis.networks import columns
-from analysis.networks.cases import COLUMNS, RECORDED_AS, CollectiveCase, Network, check_case, outside_model
+from analysis.networks.cases import COLUMNS, RECORDED_AS, CollectiveCase, Network, cell_number, check_case, outside_model
 from analysis.networks.collectives import closed_forms, closed_forms_of, simulate_collective
 
 # Columns that tune the tool and may be left out.
@@ -34,29 +33,15 @@ READS = Columns(
 INTEGERS = ("preferred_dataset_splits", "active_chunks_per_dim", "queues_per_dim", "endpoint_delay")
 
 
-def _number(text: str, kind: type, key: str, path: str | Path | None, line: int | None) -> float:
-    try:
-        value = float(text)
-        if kind is float:
-            return value
-        exact = whole_number(text)
-        if exact is None and (value != int(value) or abs(value) >= 10**18):
-            raise ValueError
-        return int(value) if exact is None else exact
-    except (ValueError, OverflowError):
-        expected = "a whole number" if kind is int else "a number"
-        raise InputError(f"expected {expected}, got {text!r}", path=path, line=line, key=key) from None
-
-
 def parse_case(row: Mapping[Any, str], *, path: str | Path | None = None, line: int | None = None) -> CollectiveCase:
     """One row of text as a checked case."""
 
     def many(key: str, kind: type) -> tuple:
         given = key if key in row else RECORDED_AS.get(key, key)
-        return tuple(_number(part, kind, given, path, line) for part in row[given].split("x"))
+        return tuple(cell_number(part, kind, given, path, line) for part in row[given].split("x"))
 
     def one(key: str, kind: type) -> float:
-        return _number(row[key], kind, key, path, line)
+        return cell_number(row[key], kind, key, path, line)
 
     settings: dict[str, Any] = {key: row[key] for key in ("backend", "scheduling_policy", "collective_optimization")}
     settings |= {key: tuple(row[key].split("+")) for key in ("topology", "algorithm_per_dim")}

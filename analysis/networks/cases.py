@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from analysis.documents import whole_number
 from analysis.errors import InputError
 from analysis.networks.codes import ALGORITHMS, COLLECTIVES, TOPOLOGIES
 from analysis.networks.event_simulation.records import SimulatedSystem
@@ -67,6 +68,19 @@ class CollectiveCase:
     collective: str
     size_bytes: int
     network: Network = Network()
+
+
+def cell_number(text: str, kind: type, key: str, path: str | Path | None, line: int | None) -> float:
+    """A cell as a number (`kind` float) or a whole one (int), which may be written with decimals or an exponent."""
+    try:
+        exact = whole_number(text) if kind is int else None
+        value = float(text) if exact is None else exact
+        if kind is int and exact is None and (value != int(value) or abs(value) >= 10**18):
+            raise ValueError
+        return kind(value)  # type: ignore[no-any-return]
+    except (ValueError, OverflowError):
+        expected = "a whole number" if kind is int else "a number"
+        raise InputError(f"expected {expected}, got {text!r}", path=path, line=line, key=key) from None
 
 
 def check_network(network: Network, *, path: str | Path | None = None, line: int | None = None) -> None:

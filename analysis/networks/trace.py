@@ -19,7 +19,7 @@ from analysis.case_columns import Columns
 from analysis.documents import read_json, whole_number
 from analysis.errors import InputError, together
 from analysis.networks import codes
-from analysis.networks.cases import Network
+from analysis.networks.cases import Network, cell_number
 from analysis.networks.event_simulation.records import TraceNodes
 from analysis.tables import read_csv
 from analysis.workloads.chakra.node import COUNTS, Node
@@ -40,14 +40,7 @@ def read_nodes(path: str | Path) -> list[Node]:
         text = columns[name][row].strip()
         if not text:
             return 0
-        value = whole_number(text)
-        if value is None:
-            try:
-                value = int(float(text))
-                if abs(value) >= 10**18:
-                    raise ValueError
-            except (ValueError, OverflowError):
-                raise InputError(f"expected a whole number of at most 18 digits, got {text!r}", path=path, line=row + 2, key=name) from None
+        value = int(cell_number(text, int, name, path, row + 2))
         if value < 0:
             raise InputError(f"expected at least 0, got {text}", path=path, line=row + 2, key=name)
         return value

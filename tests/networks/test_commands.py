@@ -138,3 +138,7 @@ def test_all_that_is_wrong_with_a_file_is_told_at_once(tmp_path: Path) -> None:
     nodes.to_csv(tmp_path / "nodes.csv", index=False)
     with pytest.raises(InputError, match=r"nodes.csv:3: rank: .*; line 4: rank: .*; line 5: node_id: "):
         read_nodes(tmp_path / "nodes.csv")
+    nodes = read_csv(GPT / "nodes.csv", dtype=str, keep_default_na=False).iloc[:2].assign(duration_micros=["8.0", "8.5"])
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    with pytest.raises(InputError, match=r"nodes.csv:3: duration_micros: expected a whole number, got '8.5'$"):  # 8.0 is one
+        read_nodes(tmp_path / "nodes.csv")
