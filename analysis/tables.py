@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import os
 import re
 import tempfile
 import warnings
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -18,11 +15,10 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
+from analysis.documents import unpacked
 from analysis.errors import InputError
 
 MOST_BYTES = 4 << 30  # of a table
-MOST_UNPACKED_BYTES = 256 << 20  # of one that is packed: a thousand times the size of its file, at worst
-_OTHER_PACKING = (b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")  # ZIP, bzip2, xz, zstandard
 # A formula, to a spreadsheet: = or @, or a sign, before a name, a bracket or a reference. Signed numbers are none.
 FORMULA = r"^[\t\r]*(?:[=@]|[+-]+\s*(?:[A-Za-z]\w*\s*[(!|]|[A-Za-z]{1,3}\d|\(|[\d.]+\s*[+*/^-].*[(!|]))"
 _FORMULA = re.compile(FORMULA, re.ASCII)
@@ -154,31 +150,11 @@ def write_csv(frame: pd.DataFrame, path: str | Path) -> Path:
     return write_atomic(path, to_csv_bytes(frame))
 
 
-def unpacked(path: str | Path) -> io.BytesIO | None:
-    """What is packed in a file with gzip; `None` where the file is not packed."""
-    try:
-        with Path(path).open("rb") as stream:
-            begins = stream.read(6)
-            if begins.startswith(_OTHER_PACKING):
-                raise InputError("is packed in a form that is not read; gzip is", path=path)
-            if not begins.startswith(b"\x1f\x8b"):
-                return None
-            stream.seek(0)
-            content = gzip.GzipFile(fileobj=stream).read(MOST_UNPACKED_BYTES + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"cannot be unpacked: {error}", path=path) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
-    if len(content) > MOST_UNPACKED_BYTES:
-        raise InputError(f"holds more than {MOST_UNPACKED_BYTES:,} bytes when unpacked", path=path)
-    return io.BytesIO(content)
-
-
 def read_csv(path: str | Path, required: Sequence[str] = (), **options: Any) -> pd.DataFrame:
     """Read a CSV and make sure that it has the columns needed.
 
     Args:
-        path: the file, plain or packed with gzip, whatever its name; unpacked it has at most `MOST_UNPACKED_BYTES`.
+        path: the file, plain or packed with gzip, whatever its name; unpacked it has at most `documents.MOST_UNPACKED_BYTES`.
     """
     options.setdefault("index_col", False)
     try:

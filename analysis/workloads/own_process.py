@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import gc
-import gzip
-import io
 import json
 import resource
 import sys
-import zlib
 from typing import Any, BinaryIO
 
-MOST_UNPACKED_BYTES = 256 << 20  # as of packed tables
+from analysis.documents import unpacked
+from analysis.errors import InputError
 
 
 def main() -> None:
@@ -39,18 +37,11 @@ def answer(path: str, entry: str | None, part: int, memory: int, sizes: dict[str
 def record(path: str, entry: str | None, part: int, sizes: dict[str, int]) -> dict[str, Any]:
     """The record of a program in a file: of its graph, or ``{"error": message, "line": number}``."""
     parser = _parser(path)
-    with open(path, "rb") as file:
-        stream: BinaryIO = file
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        if packed:
-            try:
-                content = gzip.GzipFile(fileobj=file).read(MOST_UNPACKED_BYTES + 1)
-            except (EOFError, OSError, zlib.error) as error:
-                return {"error": f"cannot be unpacked: {error}", "line": 0}
-            if len(content) > MOST_UNPACKED_BYTES:
-                return {"error": f"holds more than {MOST_UNPACKED_BYTES:,} bytes when unpacked", "line": 0}
-            stream = io.BytesIO(content)
+    try:
+        stream: BinaryIO = unpacked(path) or open(path, "rb")  # noqa: SIM115  closed below
+    except InputError as error:
+        return {"error": error.message, "line": 0}
+    with stream:
         return dict(parser.read(stream, sizes) if parser.__name__.endswith(".graph") else parser.read(stream.read(), entry, part))
 
 
