@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache, lru_cache
 from typing import Any, Literal
 
@@ -244,15 +245,22 @@ def _by_any_name() -> dict[str, Device]:
 def plain(name: str) -> str:
     """A name without case, marks, its maker's name and the word GPU, as sources print it: "AMD MI300X GPU" is "mi300x"."""
     found = name.lower()
-    for word in ("nvidia", "tesla", "amd", "intel", "habana", "sambanova", "gpu", "-", "_", " "):
+    for word in ("nvidia", "tesla", "geforce", "amd", "instinct", "intel", "habana", "sambanova", "gpu", "-", "_", " "):
         found = found.replace(word, "")
     return found
 
 
+WITH_MEMORY = re.compile(r"(.+?)(?:[ _-]sxm[45]?)?[ _-](\d+) ?gi?b(?:[ _-]hbm\w*)?", re.IGNORECASE)
+"""A name and its device's memory: "MI300X 192GB HBM3", "GH200-SXM5-96GB"."""
+
+
 @lru_cache(maxsize=4096)
 def known(name: str) -> Device | None:
-    """A device of `data/hardware` by name or alias; None: there is none."""
-    return _by_any_name().get(plain(name))
+    """A device of `data/hardware` by name or alias, its memory behind it or not (288 GB may be sold as 270); None: there is none."""
+    found = _by_any_name().get(plain(name))
+    if found is None and (said := WITH_MEMORY.fullmatch(name)) and (other := _by_any_name().get(plain(said[1]))):
+        found = other if abs(float(said[2]) * 1e9 / other.memory_bytes - 1) < 0.08 else None
+    return found
 
 
 def load(name: str) -> Device:

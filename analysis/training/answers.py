@@ -63,7 +63,8 @@ class Fitted:
         if (item.shape.experts or item.shape.linear) and item.program not in self.mixtures_by:
             return f"a mixture or hybrid {'on a second TPU' if item.machine.tpu else f'by program {item.program}'}"
         device = item.machine.device
-        return "" if item.machine.tpu or any(device in known for known in self.devices.values()) else f"device {device}"
+        taken = "" if devices.load(device).vendor in ("NVIDIA", "AMD") else " (products at AMD's share of the peak)"
+        return "" if item.machine.tpu or any(device in known for known in self.devices.values()) else f"device {device}{taken}"
 
     def of_other_kinds(self, item: Case) -> str:
         """Kinds of runs in which a device was measured, where it was in none of the run's own kind; else empty."""
@@ -76,8 +77,8 @@ class Fitted:
         """A measured machine for a run whose own device was not measured in its group: its shares are not doubted less than there."""
         if item.machine.tpu or item.machine.device in self.devices.get(interval.group(item), ()):
             return None
-        amd = devices.load(item.machine.device).vendor == "AMD"
-        return machine_of("MI300X" if amd else "B200" if item.precision in ("mxfp8", "nvfp4") else "H100")
+        untimed = devices.load(item.machine.device).vendor != "NVIDIA"  # NVIDIA's kernels are in tables
+        return machine_of("MI300X" if untimed else "B200" if item.precision in ("mxfp8", "nvfp4") else "H100")
 
     def ends(self, item: Case) -> tuple[float, float]:
         """Lower and upper stretch of a run's doubt."""

@@ -336,8 +336,7 @@ def _recipe(
     if not shape.experts or defaults.attention == "written_out":
         return UNKNOWN_RECIPE
     known = recipe_of(name, machine.device, int(expert))
-    recipe = known or UNKNOWN_RECIPE
-    recipe = recipe if not given else recipe.model_copy(update={"again": ()})
+    recipe = (known or UNKNOWN_RECIPE).model_copy(update={"again": ()} if given else {})
     assumed.append(f"experts as in {'its recipe in' if known else 'recipes of'} Megatron-Bridge: CUDA graphs {recipe.graphs}")
     if (held := shape.experts.count // int(expert)) > MOST_LOCAL_EXPERTS:
         assumed.append(f"{held} experts on a GPU take host time in proportion: no measured run has more than {MOST_LOCAL_EXPERTS}")
@@ -382,11 +381,10 @@ def _program(
         found = "fsdp"
     else:
         # attention written out holds a matrix of sequence x sequence: nobody runs it far beyond what those programs were published with;
-        # gated layers, experts and sharded weights came to programs that had fused attention, which Volta has not
+        # gated layers and experts came to programs that had fused attention, which Volta has not
         architecture = devices.load(machine.device).architecture
         old = architecture in OLDER and context == 1 and sequence <= LONGEST_WRITTEN_OUT
-        newer = (zero or 0) >= 2 or shape.gated or shape.experts
-        found = "megatron_2021" if old and (architecture != "ampere" or not newer) else "megatron"
+        found = "megatron_2021" if old and (architecture != "ampere" or not (shape.gated or shape.experts)) else "megatron"
     assumed.append(f"program {found}: {PROGRAMS[found].words}")
     return found
 
@@ -513,7 +511,7 @@ def _number_type(row: dict[str, str], machine: Machine, assumed: list[str]) -> s
         raise InputError(f"{device.name} has no BF16")
     if precision == "fp8" and "fp8" not in device.peak:
         raise InputError(f"{device.name} has no FP8")
-    if precision in ("mxfp8", "nvfp4") and device.architecture != "blackwell":
+    if device.architecture not in {"mxfp8": ("blackwell", "cdna4"), "nvfp4": ("blackwell",)}.get(precision, (device.architecture,)):
         raise InputError(f"{device.name} has no {precision}")
     return precision
 

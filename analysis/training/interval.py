@@ -35,7 +35,7 @@ def group(item: Case) -> str:
         return "tpu"
     if item.shape.experts or item.shape.linear:
         return "mixture"
-    if devices.load(item.machine.device).vendor == "AMD":
+    if devices.load(item.machine.device).vendor != "NVIDIA":
         return "amd"
     return "core" if item.defaults.kernels in ("old", "fused") and item.program != "llm_foundry" else "torch"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -66,27 +67,18 @@ def machine_of(text: str) -> Machine:
         return Machine(device.name, pod.device_count if pods else LARGEST_POD, pod.levels[-1].bandwidth_bytes_per_s, host=0.0)
     machine = usual(device.name)
     if machine is None:
-        if device.vendor == "AMD" and "bf16" in device.peak:
-            machine = Machine(device.name, 8, 50e9)
-        elif device.kind == "gpu" and device.vendor == "NVIDIA" and device.architecture != "pascal":
-            machine = Machine(device.name, 8, 50e9 if device.architecture in ("hopper", "blackwell") else 25e9)
-        else:
-            raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on, AMD's from MI100 on and TPUs are covered")
+        if device.vendor not in ("NVIDIA", "AMD", "Intel") or device.architecture == "pascal" or not {"bf16", "fp16"} & set(device.peak):
+            raise InputError(f"no training model for {device.name}: NVIDIA GPUs from Volta on, AMD's, Intel's and TPUs are covered")
+        older = device.vendor == "NVIDIA" and device.architecture not in ("hopper", "blackwell")
+        machine = Machine(device.name, 8, 25e9 if older else 50e9)
     if system:
         machine = replace(machine, domain=system.levels[0].size, network_bytes_per_s=system.levels[-1].bandwidth_bytes_per_s)
     return machine
 
 
 def _without_its_board(text: str) -> devices.Device | None:
-    """The device with a system of its own whose machine or board a text names: DGX-H100, 8xH100, h100_80gb, h100_gpu."""
-    plain = text.lower().replace(" ", "_").replace("-", "_")
-    for prefix in ("dgx_", "hgx_", "nvidia_", "8x_", "8x"):
-        plain = plain.removeprefix(prefix)
-    base = plain
-    for suffix in ("_gpu", "_nvl72", "_sxm", "_80gb", "_sxm5", "_sxm4"):
-        base = base.removesuffix(suffix)
-    device = devices.known(base) or devices.known(plain)
-    return device if device and usual(device.name) else None
+    """The device whose machine or board a text names: DGX-H100, 8xH100, h100_80gb_gpu."""
+    return devices.known(re.sub(r"^(nvidia|dgx|hgx|8x|[ _-])+|([ _-](gpu|nvl72|sxm[45]?))+$", "", text.lower()))
 
 
 LINKS = {"nvlink": "NVLink", "pcie": "PCIe", "infinity_fabric": "Infinity Fabric"}

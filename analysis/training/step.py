@@ -149,8 +149,9 @@ def step(parts: Parts, plans: Plans, shares: Floats) -> dict[str, Floats]:
     host = of_pass * np.where(plans.captured, s["graphed_dense"], slower_host) * (1 + s["host_spread"] * np.log2(plans.tensor))
     host *= np.where(eager & (plans.pipeline > 1) & (plans.nodes > 1), s["pipelined_host"] * plans.tensor**0.5, 1.0)
     tensor = np.where(plans.tensor_overlap, s["tensor"], s["tensor_serial"])
-    slower = plans.power * np.where(plans.ampere, s["product_ampere"], 1.0) * np.where(plans.vendor == "AMD", s["product_amd"], 1.0)
-    eight = s["product_8"] * np.where(plans.rowwise, s["rowwise"], 1.0) * np.where(plans.vendor == "AMD", s["product_amd_8"], 1.0)
+    untimed = ~np.isin(plans.vendor, ("NVIDIA", "Google"))  # products at the peak (analysis/training/kernels.py)
+    slower = plans.power * np.where(plans.ampere, s["product_ampere"], 1.0) * np.where(untimed, s["product_amd"], 1.0)
+    eight = s["product_8"] * np.where(plans.rowwise, s["rowwise"], 1.0) * np.where(untimed, s["product_amd_8"], 1.0)
     rates = (slower * s["product_16"], slower * eight, slower * s["product_4"])
     grouped = s["grouped"] * np.select([plans.low == 16, plans.low == 8], [rates[0], rates[1]], rates[2])
     products = rates[0] * parts.gemm + rates[1] * parts.gemm8 + rates[2] * parts.gemm4 + grouped * parts.grouped

@@ -121,7 +121,7 @@ def test_nothing_beats_the_data_sheet(sequence: int) -> None:
         ({"global_batch": "-1"}, "negative"),
         ({"sequence_length": "inf"}, "finite"),
         ({"micro_batch": "0.5"}, "whole number"),
-        ({"system": "gaudi3"}, "no training model"),
+        ({"system": "SN40L"}, "no training model"),
         ({**MIXTURE, "gpus": "8", "expert_parallel": "16"}, "expert_parallel 16 does not divide the 8 GPUs"),
     ],
 )
@@ -916,3 +916,22 @@ def test_every_kind_of_run() -> None:
             "plans": {field: getattr(plans, field)[k].item() for field in vars(plans)},
         }
     kept("runs", found | {name: said for name, said in read.items() if name not in cases})
+
+
+@pytest.mark.parametrize("device", ["Gaudi2", "Gaudi3", "Max 1550"])
+def test_another_makers_accelerator_is_answered_with_all_its_doubt(device: str) -> None:
+    """Intel trained with Gaudi 2 in MLPerf Training v4.0 (mlcommons.org); no measured run is here, and all of its devices were refused."""
+    run = {"program": "megatron", "model": "llama-3-8b", "gpus": "8", "sequence_length": "8192", "global_batch": "8"}
+    found = one({**run, "device": device})
+    assert found["upper_s"] / found["lower_s"] > 3 and "in no measured run" in found["assumed"] and "AMD's share" in found["assumed"]
+    peak = devices.load(device).peak_flop_per_s("bf16")
+    assert found["step_time_s"] > 6 * 8.03e9 * 8192 / peak  # nothing beats the arithmetic of 8.03 billion weights (Llama 3 8B's card)
+
+
+def test_scales_in_blocks_are_for_blackwell_and_cdna4() -> None:
+    """MXFP8 is in CDNA 4's matrix cores (AMD CDNA 4 architecture white paper), not in CDNA 3's; NVFP4 is NVIDIA's alone."""
+    llama = {"model": "llama-3-8b", "gpus": "8", "sequence_length": "8192", "global_batch": "8", "program": "primus"}
+    assert case({**llama, "device": "MI355X", "precision": "mxfp8"}).precision == "mxfp8"
+    for device, precision in (("MI300X", "mxfp8"), ("MI355X", "nvfp4"), ("H100", "mxfp8")):
+        with pytest.raises(InputError, match=f"has no {precision}"):
+            case({**llama, "device": device, "precision": precision})

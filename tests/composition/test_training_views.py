@@ -441,7 +441,7 @@ def test_every_search_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 MACHINES = (
     "H100 h100_80gb DGX-H100 HGX-H200 8xH100 NVIDIA-A100 a100_40gb A100-SXM4-40GB dgx_gb200_nvl72 GB300 GH200 V100 v100_sxm3 "
     "L40S L4 T4 P100 MI300X MI100 "
-    "MI250 TPU-v5e TPU-v5p TPU-v6e TPU-v6e-pod TPU-v3 Selene HGX-H100 Gaudi3 H20 B300 RTX-PRO-6000 nowhere"
+    "MI250 TPU-v5e TPU-v5p TPU-v6e TPU-v6e-pod TPU-v3 Selene HGX-H100 Gaudi3 SN40L 8xA800 H20 B300 RTX-PRO-6000 nowhere"
 )
 
 

@@ -76,6 +76,27 @@ def test_names_are_forgiving_and_unknown_ones_are_told() -> None:
         devices.load("A100").peak_flop_per_s("fp8")
 
 
+@pytest.mark.parametrize(
+    ("printed", "device"),
+    [  # as MLPerf's result tables and vendors' pages print them; chips of 288 GB are sold as 270 (B300) and 279 (GB300)
+        ("AMD Instinct MI300X 192GB HBM3", "MI300X"),
+        ("GH200-SXM5-96GB", "GH200-96GB"),
+        ("B300-SXM-288GB", "B300-SXM-270GB"),
+        ("GB300-288GB", "GB300-279GB"),
+        ("H20-96GB", "H20-SXM5-96GB"),
+        ("NVIDIA A800 80GB", "A800-SXM4-80GB"),
+        ("TPU Trillium", "TPU-v6e"),
+    ],
+)
+def test_a_name_may_be_followed_by_the_memory(printed: str, device: str) -> None:
+    assert devices.load(printed).name == device
+
+
+@pytest.mark.parametrize("printed", ["H100-SXM5-96GB", "H100 80GB PCIe", "GH200-144GB", "V100 16GB", "96GB"])
+def test_a_card_of_another_memory_or_another_board_is_not_taken_for_it(printed: str) -> None:
+    assert devices.known(printed) is None
+
+
 def _device_file(tmp_path: Path, body: str) -> Path:
     path = tmp_path / "devices.yaml"
     path.write_text(
