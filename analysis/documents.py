@@ -5,12 +5,9 @@ Nothing in a file is run or imported, however deep it nests, however large its n
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import re
 import stat
-import zlib
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,8 +17,6 @@ from analysis.errors import InputError
 
 LARGEST_BYTES = 8 << 20  # of a configuration; tables and traces have limits of their own
 LARGEST_JSON_BYTES = 256 << 20
-MOST_UNPACKED_BYTES = 256 << 20  # of a file that is packed: a thousand times the size of its file, at worst
-_OTHER_PACKING = (b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")  # ZIP, bzip2, xz, zstandard
 DEEPEST = 100
 MOST_BY_ALIASES = 100_000  # nodes that a file's aliases stand for
 LARGEST_INTEGER = 2**63 - 1
@@ -49,26 +44,6 @@ def read_bytes(path: str | Path, largest: int = LARGEST_BYTES) -> bytes:
     if len(content) > largest:
         raise InputError(f"has more than {largest:,} bytes", path=path)
     return content
-
-
-def unpacked(path: str | Path) -> io.BytesIO | None:
-    """What is packed in a file with gzip; `None` where the file is not packed."""
-    try:
-        with Path(path).open("rb") as stream:
-            begins = stream.read(6)
-            if begins.startswith(_OTHER_PACKING):
-                raise InputError("is packed in a form that is not read; gzip is", path=path)
-            if not begins.startswith(b"\x1f\x8b"):
-                return None
-            stream.seek(0)
-            content = gzip.GzipFile(fileobj=stream).read(MOST_UNPACKED_BYTES + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"cannot be unpacked: {error}", path=path) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path=path) from None
-    if len(content) > MOST_UNPACKED_BYTES:
-        raise InputError(f"holds more than {MOST_UNPACKED_BYTES:,} bytes when unpacked", path=path)
-    return io.BytesIO(content)
 
 
 def is_file(path: str | Path) -> bool:

@@ -15,8 +15,8 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
-from analysis.documents import unpacked
 from analysis.errors import InputError
+from analysis.packed import unpacked
 
 MOST_BYTES = 4 << 30  # of a table
 # A formula, to a spreadsheet: = or @, or a sign, before a name, a bracket or a reference. Signed numbers are none.
@@ -154,7 +154,7 @@ def read_csv(path: str | Path, required: Sequence[str] = (), **options: Any) -> 
     """Read a CSV and make sure that it has the columns needed.
 
     Args:
-        path: the file, plain or packed with gzip, whatever its name; unpacked it has at most `documents.MOST_UNPACKED_BYTES`.
+        path: the file, plain or packed with gzip, whatever its name; unpacked it has at most `packed.MOST_UNPACKED_BYTES`.
     """
     options.setdefault("index_col", False)
     try:

@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 
-from analysis import documents, tables
+from analysis import packed, tables
 from analysis.accelerators.systolic.files import read_design, read_topology
 from analysis.accelerators.timeloop.yaml_tree import split_name
 from analysis.artifact.publishing import build
@@ -162,7 +162,7 @@ def test_packed_tables(tmp_path: Path) -> None:
 
 def test_a_packed_table_that_would_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousandth of its size on disk: refused before more than the bound is unpacked."""
-    monkeypatch.setattr(documents, "MOST_UNPACKED_BYTES", 1 << 20)
+    monkeypatch.setattr(packed, "MOST_UNPACKED_BYTES", 1 << 20)
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"op,device\n" + b"0,0\n" * (1 << 18)))
     assert refused(lambda: read_csv(path), r"t\.csv\.gz: holds more than 1,048,576 bytes when unpacked")

@@ -16,8 +16,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.documents import LARGEST_JSON_BYTES, parse_json, read_bytes, unpacked
+from analysis.documents import LARGEST_JSON_BYTES, parse_json, read_bytes
 from analysis.errors import InputError
+from analysis.packed import unpacked
 
 TYPES = {
     "c10::bfloat16": ("bf16", 2), "c10::half": ("fp16", 2), "float": ("fp32", 4), "c10::float8_e4m3fn": ("fp8", 1), "double": ("fp64", 8),

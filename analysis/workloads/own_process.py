@@ -8,8 +8,8 @@ import resource
 import sys
 from typing import Any, BinaryIO
 
-from analysis.documents import unpacked
 from analysis.errors import InputError
+from analysis.packed import unpacked
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from conftest import run_here
 
-from analysis import case_files, case_rows, documents, tables
+from analysis import case_files, case_rows, packed, tables
 from analysis.case_files import answer_file
 from analysis.errors import InputError
 from analysis.paths import EXAMPLES, ROOT
@@ -182,7 +182,7 @@ def test_tables_at_their_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """What reading a CSV refuses, packed ones, the largest that is read; text as numbers; where a result may be written."""
     import gzip
 
-    monkeypatch.setattr(documents, "MOST_UNPACKED_BYTES", 8)
+    monkeypatch.setattr(packed, "MOST_UNPACKED_BYTES", 8)
     monkeypatch.setattr(tables, "MOST_BYTES", 60)
     files = {
         "good": b"a,b\n1,2\n",
