@@ -106,8 +106,8 @@ def from_device(device: Device) -> Gpu:
         architecture = "blackwell workstation"
     system = next((name for name in SYSTEMS if devices.load(name).name == own.measured_as(device.name)), "")
     rates = {dtype: device.peak[rate].value for dtype, rate in PEAK_OF.items() if rate in device.peak}  # type: ignore[index]
-    if "fp4" not in device.peak:
-        rates.pop("nvfp4", None)
+    if device.vendor != "NVIDIA":
+        rates.pop("nvfp4", None)  # NVIDIA's own format; the 4-bit floats of AMD's matrix cores are mxfp4
     return Gpu(device, system, architecture, rates, systems.of_device(device))
 
 

@@ -684,6 +684,12 @@ def test_a_token_takes_longer_after_a_longer_prompt(model, device, gpus, precisi
     assert found["ttft_ms"].iloc[-1] > 2 * found["ttft_ms"].iloc[-2] and found["tpot_ms"].iloc[-1] > 1.05 * found["tpot_ms"].iloc[0]
 
 
+def test_nvfp4_is_refused_on_other_makers_cards_and_mxfp4_is_not():
+    """AMD's CDNA 4 multiplies the OCP's MX formats (data sheet of the MI355X: MXFP4), not NVIDIA's NVFP4."""
+    asked = [row(model_path=model, system="MI355X", gemm_quant_mode=kind) for model, kind in (("qwen3-32b", "nvfp4"), ("gpt-oss-120b", "mxfp4"))]
+    assert answers(pd.concat(asked, ignore_index=True))["status"].tolist() == ["MI355X has no nvfp4 rate in its data sheet", ""]
+
+
 @pytest.mark.parametrize("device", ["h100_sxm", "b200_sxm", "L40S", "MI300X", "MI355X", "TPU-v6e"])
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "llama-3.1-70b", "qwen3-32b"])
 def test_fp8_with_a_scale_a_tensor_is_nowhere_slower_than_bf16(model, device):
