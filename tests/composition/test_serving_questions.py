@@ -686,7 +686,8 @@ def test_a_token_takes_longer_after_a_longer_prompt(model, device, gpus, precisi
 
 def test_nvfp4_is_refused_on_other_makers_cards_and_mxfp4_is_not():
     """AMD's CDNA 4 multiplies the OCP's MX formats (data sheet of the MI355X: MXFP4), not NVIDIA's NVFP4."""
-    asked = [row(model_path=model, system="MI355X", gemm_quant_mode=kind) for model, kind in (("qwen3-32b", "nvfp4"), ("gpt-oss-120b", "mxfp4"))]
+    pairs = (("qwen3-32b", "nvfp4"), ("gpt-oss-120b", "mxfp4"))
+    asked = [row(model_path=model, system="MI355X", gemm_quant_mode=kind) for model, kind in pairs]
     assert answers(pd.concat(asked, ignore_index=True))["status"].tolist() == ["MI355X has no nvfp4 rate in its data sheet", ""]
 
 
