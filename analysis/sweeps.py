@@ -24,24 +24,30 @@ def sweep(
     workers: int | None = None,
     retries: int = 3,
     wait_s: float = 10.0,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> list[Answer]:
     """Answers of a pure function for all settings, in their order.
 
     Args:
         function: importable by name on every worker (not a lambda); its answer depends on the setting alone.
-        scheduler: address of a dask scheduler; None: processes of this machine, ended afterwards.
+        scheduler: address of a dask scheduler; None or empty: processes of this machine, ended afterwards.
         workers: processes on this machine; 0 runs all in this process; None: one a core. Not with `scheduler`.
         retries: how often a setting is run again when its function fails; a worker's death is retried apart from that.
+        progress: in this process, called before each setting with how many are done.
     """
     todo = list(settings)
-    if scheduler is None and (workers == 0 or len(todo) < 2):
-        return [function(setting) for setting in todo]
+    if not scheduler and (workers == 0 or len(todo) < 2):
+        answers: list[Answer] = []
+        for setting in todo:
+            progress(len(answers))
+            answers.append(function(setting))
+        return answers
     import dask
     from distributed import Client, LocalCluster
 
     # On a flaky machine several workers may die under one setting; only that many deaths blame the setting.
     with dask.config.set({"distributed.scheduler.allowed-failures": 10}):
-        if scheduler is None:
+        if not scheduler:
             with (
                 LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster,
                 Client(cluster) as client,

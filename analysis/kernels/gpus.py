@@ -123,11 +123,6 @@ def name(text: str) -> str:
     return gpu.name if own.system(gpu.name) else gpu.system or gpu.name
 
 
-def tdp_w(name: str) -> float | None:
-    """Board power limit of a GPU by any of its names (W), where its data sheet has one."""
-    return devices.load(name).tdp_w
-
-
 def siblings(gpu: Gpu) -> list[tuple[float, str]]:
     """Other timed GPUs of the same architecture, nearest first: distance and name in the tables.
 

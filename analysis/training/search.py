@@ -107,7 +107,7 @@ def search(
     choices: Choices = Choices(),
     capacity: float = 0.0,
     scheduler: str = "",
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Callable[[int, int, str], None] = lambda done, total, stage: None,
 ) -> pd.DataFrame:
     """Every plan with its answer, or the reason why it is out, fastest first."""
     chosen = list(plans(row, gpus, choices))
@@ -115,13 +115,9 @@ def search(
         message = "divides the model and its batch; gradients and weights are sharded where there is no pipeline, unless both are asked for"
         raise InputError(f"no plan of {gpus} GPUs {message}", key="gpus")
     tasks = [chosen[start : start + PLANS_A_TASK] for start in range(0, len(chosen), PLANS_A_TASK)]
-    if scheduler:
-        parts = list(sweep(partial(timed, capacity=capacity), tasks, scheduler=scheduler))
-    else:
-        parts = []
-        for task in tasks:
-            parts.append(timed(task, capacity))
-            if progress is not None:
-                progress(min(len(parts) * PLANS_A_TASK, len(chosen)), len(chosen), "plans timed")
+    parts = sweep(
+        partial(timed, capacity=capacity), tasks, scheduler, workers=0,
+        progress=lambda done: progress(done * PLANS_A_TASK, len(chosen), "plans timed"),
+    )  # fmt: skip
     found = pd.concat(parts, ignore_index=True)
     return found.sort_values(["step_time_s", *PLAN], na_position="last", kind="stable").reset_index(drop=True)

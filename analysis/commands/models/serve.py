@@ -173,13 +173,7 @@ def sweep(
     requests, setup = configuration.requests, configuration.setup()
     answer = partial(summary_at, configuration=configuration, requests=requests)
     configuration.steps  # noqa: B018  read here, so that a worker needs none of its files
-    if scheduler:
-        rows = run(answer, rate, scheduler=scheduler)
-    else:
-        rows = []
-        with Progress() as progress:
-            for each in rate:
-                progress(len(rows), len(rate), "rates simulated")
-                rows.append(answer(each))
+    with Progress() as progress:
+        rows = run(answer, rate, scheduler, workers=0, progress=lambda done: progress(done, len(rate), "rates simulated"))
     write_csv(pd.DataFrame(rows), out)
     typer.echo("\n".join([*setup.lines(requests), f"{len(rows)} rates, in {out}"]))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from analysis.configs import Strict, read_yaml
+from analysis.hardware import devices
 from analysis.hardware.roofline import DeviceTime
 from analysis.kernels import gpus
 from analysis.paths import DATA
@@ -83,7 +84,7 @@ def work(case: Case, batch: float, prompt_tokens: float, output_tokens: float) -
 
 def drawn_w(case: Case, tpot_s: float) -> tuple[float, float, float] | None:
     """Power of one GPU while it serves a point, and its 90 % interval (W); None: no board limit is known, or prompts have their GPUs."""
-    limit = gpus.tdp_w(case.device)
+    limit = devices.load(case.device).tdp_w
     if limit is None or case.prefill is not None:
         return None
     power, lengths = load(), case.mean_length
