@@ -38,16 +38,19 @@ def features(batches: pd.DataFrame) -> Floats:
     return np.column_stack([np.ones(len(batches)), batches["total_tokens"].to_numpy() - decodes, decodes, cached, pairs])
 
 
-def fit(batches: pd.DataFrame) -> StepTime:
-    """Fit the linear step time to recorded batches."""
-    seconds = batches["total_time_s"].to_numpy(dtype=np.float64)
-    x = features(batches)
-    scale = np.abs(x).max(axis=0)
-    scale[scale == 0] = 1.0
+def coefficients(terms: Floats, seconds: Floats) -> Floats:
+    """Seconds for one of each term, none negative, by least squares of relative errors; shape (terms,)."""
     from scipy.optimize import nnls
 
-    fixed, prompt, decode, cached, pair = nnls(x / scale / seconds[:, None], np.ones(len(seconds)))[0] / scale
-    return linear(float(fixed), float(prompt), float(decode), float(cached), float(pair))
+    scale = np.abs(terms).max(axis=0)
+    scale[scale == 0] = 1.0
+    return np.asarray(nnls(terms / scale / seconds[:, None], np.ones(len(seconds)))[0] / scale)
+
+
+def fit(batches: pd.DataFrame) -> StepTime:
+    """Fit the linear step time to recorded batches."""
+    fixed, prompt, decode, cached, pair = coefficients(features(batches), batches["total_time_s"].to_numpy(dtype=np.float64)).tolist()
+    return linear(fixed, prompt, decode, cached, pair)
 
 
 def read_fit(path: str | Path) -> StepTime:

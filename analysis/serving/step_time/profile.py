@@ -13,15 +13,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.interpolate import LinearNDInterpolator, NearestNDInterpolator
-from scipy.optimize import nnls
 
 from analysis.errors import InputError
 from analysis.serving.requests import Floats
+from analysis.serving.step_time.linear import coefficients
 from analysis.serving.steps import Grid, StepTime
 from analysis.tables import read_csv
 
 ATTENTION = ("ms_attn_decode", "ms_attn_prefill")
 COLUMNS = ("rounded_tokens", "n_decode", "prefill_kv_chunk", "decode_kv_mean", "num_layers", "total_time_s", *ATTENTION)
+LONGEST = 8192
+"""Tokens of a batch, of a context and of a prompt up to which there are tables."""
+ROUNDING, KV_ROUNDING = 8, 64
+"""To multiples of which the profile rounds the tokens of a batch up, and the cached tokens of a request."""
 Law = Callable[[Floats, Floats], Floats]
 
 
@@ -59,11 +63,8 @@ def surface(x: Floats, y: Floats, seconds: Floats, law: Law, x_axis: Floats, y_a
     """
     points = pd.DataFrame({"x": x, "y": y, "s": seconds}).groupby(["x", "y"], as_index=False)["s"].mean()
     px, py, ps = (points[name].to_numpy(dtype=np.float64) for name in ("x", "y", "s"))
-    terms = law(px, py)
-    scale = np.abs(terms).max(axis=0)
-    scale[scale == 0] = 1.0
-    coefficients = nnls(terms / scale / ps[:, None], np.ones(len(ps)))[0] / scale
-    ratio = ps / (terms @ coefficients)
+    each = coefficients(law(px, py), ps)
+    ratio = ps / (law(px, py) @ each)
     where = np.column_stack([px / x_axis.max(), py / y_axis.max()])
     gx, gy = (axis.ravel() for axis in np.meshgrid(x_axis, y_axis, indexing="ij"))
     targets = np.column_stack([gx / x_axis.max(), gy / y_axis.max()])
@@ -71,17 +72,13 @@ def surface(x: Floats, y: Floats, seconds: Floats, law: Law, x_axis: Floats, y_a
     if len(points) > 3 and len(np.unique(px)) > 1 and len(np.unique(py)) > 1:
         inside = LinearNDInterpolator(where, ratio)(targets)
         factor = np.where(np.isnan(inside), factor, inside)
-    return Grid(x_axis, y_axis, (law(gx, gy) @ coefficients * factor).reshape(x_axis.size, y_axis.size))
+    return Grid(x_axis, y_axis, (law(gx, gy) @ each * factor).reshape(x_axis.size, y_axis.size))
 
 
-def from_batches(batches: pd.DataFrame, most_tokens: int = 8192, rounding: int = 8, kv_rounding: int = 64) -> StepTime:
-    """A step time from timed batches.
+def from_batches(batches: pd.DataFrame) -> StepTime:
+    """A step time from timed batches with `COLUMNS`, of which `ms_attn_*` are milliseconds of one layer.
 
-    Args:
-        batches: with `COLUMNS`; `ms_attn_*` are milliseconds of one layer.
-        most_tokens: tokens that the table goes up to; beyond the largest batch seen it continues along the line through the largest half.
-        rounding: the profile's tokens are rounded up to a multiple of this.
-        kv_rounding: the profile's cached tokens a request are rounded up to a multiple of this.
+    Beyond the largest batch seen the table continues along the line through the largest half.
     """
     layers = batches["num_layers"].to_numpy(dtype=np.float64)
     attention = {name: 1e-3 * layers * batches[name].to_numpy(dtype=np.float64) for name in ATTENTION}
@@ -90,8 +87,8 @@ def from_batches(batches: pd.DataFrame, most_tokens: int = 8192, rounding: int =
     counts, seconds = seen.index.to_numpy(dtype=np.float64), seen.to_numpy()
     if counts.size < 2:
         raise InputError("a profile needs batches of at least two sizes", key="rounded_tokens")
-    tokens = np.arange(max(most_tokens, int(counts[-1])) + 1, dtype=np.float64)
-    table = np.interp(np.ceil(tokens / rounding) * rounding, counts, seconds)
+    tokens = np.arange(max(LONGEST, int(counts[-1])) + 1, dtype=np.float64)
+    table = np.interp(np.ceil(tokens / ROUNDING) * ROUNDING, counts, seconds)
     upper = slice(counts.size // 2, None) if counts.size > 3 else slice(None)
     slope = max(0.0, float(np.polyfit(counts[upper], seconds[upper], 1)[0]))
     beyond = tokens > counts[-1]
@@ -101,14 +98,14 @@ def from_batches(batches: pd.DataFrame, most_tokens: int = 8192, rounding: int =
     decode = prefill = None
     if decodes.any():
         requests = batches["n_decode"].to_numpy(dtype=np.float64)[decodes]
-        cached = np.ceil(batches["decode_kv_mean"].to_numpy(dtype=np.float64)[decodes] / kv_rounding) * kv_rounding
+        cached = np.ceil(batches["decode_kv_mean"].to_numpy(dtype=np.float64)[decodes] / KV_ROUNDING) * KV_ROUNDING
         axis = np.unique(np.concatenate([np.arange(1, 33), np.geomspace(32, 256, 13).round()])).astype(np.float64)
-        decode = surface(requests, cached, attention[ATTENTION[0]][decodes], decode_law, axis, np.arange(0.0, 8192 + 1, 128.0))
+        decode = surface(requests, cached, attention[ATTENTION[0]][decodes], decode_law, axis, np.arange(0.0, LONGEST + 1, 128.0))
     if prompts.any():
         context, root = prompt_shape(batches[prompts])
-        axes = np.arange(0.0, 8192 + 1, 256.0), np.concatenate([np.arange(0.0, 1024, 16.0), np.arange(1024.0, 8192 + 1, 128.0)])
+        axes = np.arange(0.0, LONGEST + 1, 256.0), np.concatenate([np.arange(0.0, 1024, 16.0), np.arange(1024.0, LONGEST + 1, 128.0)])
         prefill = surface(context, root, attention[ATTENTION[1]][prompts], prefill_law, *axes)
-    return StepTime(token_s=table, kv_rounding=kv_rounding, decode=decode, prefill=prefill)
+    return StepTime(token_s=table, kv_rounding=KV_ROUNDING, decode=decode, prefill=prefill)
 
 
 def read_profile(paths: Iterable[str | Path]) -> StepTime:
