@@ -11,6 +11,8 @@ from typing import Any
 
 from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlir, _mlirHlo, _sdy, _stablehlo
 
+from analysis.workloads.hlo.cost import of_which
+
 ir: Any = _mlir.ir
 passmanager: Any = _mlir.passmanager
 
@@ -21,12 +23,7 @@ _CHECK = re.compile(
 )
 _QUANTISED = re.compile(rb"!quant\.uniform<")
 # What is the same on quantised elements as on the integers that store them, but for the scales: products, and moving them about.
-_ON_QUANTISED = {
-    "all_gather", "all_to_all", "bitcast_convert", "broadcast_in_dim", "collective_permute", "concatenate", "constant",
-    "convolution", "dot", "dot_general", "dynamic_slice", "dynamic_update_slice", "gather", "get_tuple_element",
-    "optimization_barrier", "reshape", "return", "reverse", "slice", "transpose", "tuple", "uniform_dequantize",
-    "uniform_quantize",
-}  # fmt: skip
+_ON_QUANTISED = of_which("integers")
 QUANTISED_NOTE = (
     "quantised elements: a product counts as the product of the integers that store them; zero points and rescaling are not counted"
 )

@@ -21,16 +21,25 @@ from analysis.paths import DATA
 from analysis.workloads.graph import Convolution, Matmul, OperatorClass, Tensor
 
 OPERATORS = DATA / "workloads" / "stablehlo" / "operators.csv"
-"""Operators whose cost is the same for a whole class, and the exchange that a collective is; read as it stands, for a quick start."""
-_KINDS = dict(line.split(",") for line in OPERATORS.read_text(encoding="utf-8").split()[1:])
+"""What is known of each operator, read as it stands, for a quick start; resources.yaml beside it says what its columns mean."""
+_ROWS = [line.split(",") for line in OPERATORS.read_text(encoding="utf-8").splitlines()[1:]]
 
 
-def _kind(name: str) -> frozenset[str]:
-    return frozenset(operator for operator, kind in _KINDS.items() if kind == name)
+def of_kind(kind: str) -> frozenset[str]:
+    """Operators whose cost is that of a whole class."""
+    return frozenset(name for name, own, _, _ in _ROWS if own == kind)
 
 
-TRANSCENDENTAL, ELEMENTWISE, MOVEMENT = _kind("transcendental"), _kind("elementwise"), _kind("movement")
-COLLECTIVE = {operator: kind for operator, kind in _KINDS.items() if operator not in TRANSCENDENTAL | ELEMENTWISE | MOVEMENT}
+def of_which(fact: str) -> frozenset[str]:
+    """Operators that a fact holds of: same_type, settles, integers."""
+    return frozenset(name for name, _, _, facts in _ROWS if fact in facts.split())
+
+
+TRANSCENDENTAL, ELEMENTWISE, MOVEMENT = of_kind("transcendental"), of_kind("elementwise"), of_kind("movement")
+COLLECTIVE = {name: kind for name, kind, _, _ in _ROWS if kind not in ("", "transcendental", "elementwise", "movement")}
+"""Operators that exchange data between devices, and which exchange each is."""
+ATTRIBUTES = {name: tuple(words.split()) for name, _, words, _ in _ROWS if words}
+"""Attributes of an operator that decide what it costs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.workloads.graph import Tensor
 from analysis.workloads.hlo.bindings import IMPORT, Unread, ir, passmanager
-from analysis.workloads.hlo.cost import COLLECTIVE, ELEMENTWISE, TRANSCENDENTAL
+from analysis.workloads.hlo.cost import of_which
 from analysis.workloads.hlo.types import integers
 
 if TYPE_CHECKING:
@@ -26,12 +26,7 @@ _COMMUTES = {"add", "multiply", "maximum", "minimum", "and", "or", "xor"}
 _LOGICAL = {"and", "or", "xor", "not"}
 ALIKE = {"and", "or", "xor", "compare", "select"}
 """Operators that two equal operands change."""
-_KNOWN = (TRANSCENDENTAL | ELEMENTWISE | COLLECTIVE.keys() - {"send", "recv", "cross-replica-sum"}) - {"real", "imag", "complex"} | {
-    "constant", "broadcast_in_dim", "dot_general", "dot", "convolution", "reduce", "reduce_window", "select_and_scatter", "scatter", "sort",
-    "map", "slice", "dynamic_slice", "dynamic_update_slice", "gather", "iota", "custom_call", "fft", "rng", "rng_bit_generator", "cholesky",
-    "triangular_solve", "batch_norm_training", "batch_norm_inference", "batch_norm_grad", "concatenate", "pad", "reshape", "reverse",
-    "transpose", "partition_id", "replica_id",
-}  # fmt: skip
+_KNOWN = of_which("settles")
 _ZERO, _ONE = {"0.000000e+00", "-0.000000e+00", "0", "false"}, {"1.000000e+00", "1", "true"}
 _CUT = {"concatenate", "pad", "reverse", "slice"}
 """What of constants are constants of which XLA sees more or less than their elements, as its steps' order has it."""

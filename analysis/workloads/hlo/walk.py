@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.workloads.graph import Tensor
 from analysis.workloads.hlo.bindings import Unread, attribute, attributes, ir
-from analysis.workloads.hlo.cost import TRANSCENDENTAL, Cost, Region, moved, simple_cost
+from analysis.workloads.hlo.cost import ATTRIBUTES, Cost, Region, moved, of_which, simple_cost
 from analysis.workloads.hlo.loops import Constants
 from analysis.workloads.hlo.settle import ALIKE, RESHAPED, SUBTRACTED, SWAPPED, Made, NeedsPasses, Steps, is_zero, made_by, rule
 from analysis.workloads.hlo.structure import END, HANDLERS, LARGEST_GRAPH, NoProgram, TooLarge, callee_of
@@ -16,30 +16,7 @@ from analysis.workloads.hlo.types import integers, mesh_sizes, tensor
 from analysis.workloads.hlo.work import Mesh, cost_of
 
 _STRUCTURE = {"func", "sdy", "stablehlo", "mhlo", "chlo", "builtin", "vhlo"}
-_ATTRIBUTES = {
-    "constant": ("value",),
-    "dot_general": ("dot_dimension_numbers",),
-    "broadcast_in_dim": ("broadcast_dimensions",),
-    "reduce_window": ("window_dimensions", "padding"),
-    "select_and_scatter": ("window_dimensions",),
-    "fft": ("fft_length",),
-    "custom_call": ("call_target_name",),
-    "convolution": (
-        "dimension_numbers", "window_strides", "padding", "lhs_dilation", "rhs_dilation", "feature_group_count", "batch_group_count",
-    ),
-    "all_reduce": ("replica_groups", "channel_handle", "use_global_device_ids"),
-    "all_gather": ("replica_groups", "channel_handle", "use_global_device_ids"),
-    "reduce_scatter": ("replica_groups", "channel_handle", "use_global_device_ids"),
-    "all_to_all": ("replica_groups", "channel_handle"),
-    "collective_broadcast": ("replica_groups", "channel_handle"),
-    "collective_permute": ("source_target_pairs", "channel_handle"),
-    "cross-replica-sum": ("replica_groups",),
-}  # fmt: skip
-_ATTRIBUTES["dynamic_conv"] = _ATTRIBUTES["convolution"]
-_KEEPS_TYPE = TRANSCENDENTAL | {
-    "add", "and", "ceil", "divide", "floor", "maximum", "minimum", "multiply", "negate", "not", "or", "remainder", "sign", "subtract",
-    "xor",
-}  # fmt: skip
+_KEEPS_TYPE = of_which("same_type")
 _ONLY_CHLO = {"acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "mulhi", "ragged_dot", "scan", "sinh", "topk"}
 _NO_CONVENTION = {"batch_norm_training", "batch_norm_inference", "batch_norm_grad"}  # XLA counts their bytes alone
 _FIRST_CONSTANT = 1 << 40  # places of constants before `Walker._place_constants` knows them
@@ -302,7 +279,7 @@ class Walker:
         dialect, _, name = full.partition(".")
         handler, wanted, applies, alike = None, None, False, False
         if dialect in _STRUCTURE:
-            handler, wanted, applies = HANDLERS.get(name), _ATTRIBUTES.get(name), name in _REGIONS
+            handler, wanted, applies = HANDLERS.get(name), ATTRIBUTES.get(name), name in _REGIONS
             alike = self.settles and name in ALIKE
         elif dialect == "check":
             handler = HANDLERS["mesh"]
@@ -499,7 +476,7 @@ class Walker:
                 flops, transcendentals = flops + inner.flops, transcendentals + inner.transcendentals
                 continue
             applied = tuple(self._region(each) for each in operation.regions)
-            cost = simple_cost(name, inputs, outputs, applied) if name not in _ATTRIBUTES or name == "constant" else None
+            cost = simple_cost(name, inputs, outputs, applied) if name not in ATTRIBUTES or name == "constant" else None
             if cost is not None and dialect in _STRUCTURE:
                 flops, transcendentals = flops + cost.flops, transcendentals + cost.transcendentals
             elif name not in ("broadcast_in_dim", "tuple", "get_tuple_element"):
