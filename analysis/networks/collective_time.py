@@ -149,6 +149,8 @@ def terms(kind: str, members: int, system: System, stride: int = 1, graph: bool 
     way = way_of(system, group, kind)
     parts = math.ceil(members / group.inside)
     link = group.bandwidth_bytes_per_s
+    if kind == "send_recv" or (kind == "all_to_all" and group.level is system.network):
+        link = min(link, group.level.reach_bytes_per_s(2))  # each by a pair's link or its own adapter; a ring's members share all
     if way is None:
         steps = {"all_reduce": min(2 * (members - 1), 64), "all_to_all": 1, "send_recv": 1}.get(kind, min(members, 32))
         byte_s = form.traffic(kind, "ring", members, 1) / link
@@ -168,8 +170,6 @@ def terms(kind: str, members: int, system: System, stride: int = 1, graph: bool 
         floor = p.floor_s["node"] * math.exp(p.growth["node"] * math.log(members / 8) + factors.floor + captured)
     if place == "network" and graph:
         floor += NETWORK_HOP_S * (2 * math.log2(parts) if kind == "all_reduce" else min(parts - 1, 64))
-    if place == "network" and kind == "all_to_all":  # each sends through its own adapter; a ring's members share a node's
-        link = min(link, group.level.bandwidth_bytes_per_s)
     pair = p.pair if way == "pcie" and members == 2 else 1.0
     efficiency = min(1.0, p.efficiency[way] * pair * math.exp(factors.efficiency + own.efficiency))
     scale = doubt.scale[way]

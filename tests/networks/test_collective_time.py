@@ -146,6 +146,18 @@ def test_an_all_to_all_over_a_network_goes_through_each_gpu_s_adapter() -> None:
     assert seconds >= 0.5 * 2**30 / 50e9 and seconds == pytest.approx(0.5 * 2**30 / 50e9, rel=0.5)
 
 
+@pytest.mark.parametrize(
+    ("name", "members", "pair"),
+    [("MI300X", 8, 64e9), ("Gaudi2", 8, 37.5e9), ("MI300X", 16, 50e9), ("H100-SXM5-80GB", 16, 50e9), ("TPU-v4", 64, 50e9)],
+)
+def test_who_sends_to_the_next_has_one_pair_s_link_or_one_adapter(name: str, members: int, pair: float) -> None:
+    """Each of n sends to its neighbour: one of a mesh's seven links (MI300X: 64 GB/s, was answered 287), over nodes one adapter (249)."""
+    seconds = collective_s("send_recv", 2.0**30, members, machine(name), graph=False)
+    assert 2.0**30 / pair <= 1.01 * seconds <= 2.5 * 2.0**30 / pair
+    gaudi = systems.cluster(devices.load("Gaudi2"), 8, 37.5e9)
+    assert collective_s("all_to_all", 2.0**30, 16, gaudi, graph=False) >= 0.5 * 2**30 / 37.5e9
+
+
 def test_an_all_to_all_on_a_torus_is_bound_by_its_middle() -> None:
     """TPU v5e: 16 x 16 closed, four links of 50 GB/s: a message's 16 / 8 cross each link of the cut (the scaling book, sharding.md:
     an all-to-all takes a quarter of an all-gather of the same whole array round the same ring)."""
