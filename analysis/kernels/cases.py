@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,17 +58,6 @@ READS = Columns(
     also={"gpus": "devices", "engine_version": "version"},
 )  # fmt: skip
 """Columns of a table of kernels; B and H are those of NeuSight's fp32 kernels, latency_ms what was measured."""
-
-
-@dataclass(frozen=True)
-class Answers:
-    """Seconds and 90 % interval of each case, shapes (n,); NaN and a status where there is no answer."""
-
-    latency_s: Floats
-    lower_s: Floats
-    upper_s: Floats
-    source: NDArray[np.object_]
-    status: NDArray[np.object_]
 
 
 def unread(frame: pd.DataFrame) -> NDArray[np.object_]:
@@ -164,8 +153,10 @@ def _too_large(group: dict[str, str], z: dict[str, Floats], memory_bytes: float)
         held = 2 * size * z["batch"] * z["head_size"] * heads
     elif op in ("gemm", "attention_decode", "latent_attention_decode") and (least := _least(group, z)) is not None:
         held = least.bytes
-    reasons = [f"the operands' {h / 1e9:,.1f} GB do not fit into {memory_bytes / 1e9:,.1f} GB" if h > memory_bytes else "" for h in held]
-    return np.array(reasons, dtype=object)
+    reasons: NDArray[np.object_] = np.full(n, "", dtype=object)
+    for at in np.flatnonzero(held > memory_bytes):
+        reasons[at] = f"the operands' {held[at] / 1e9:,.1f} GB do not fit into {memory_bytes / 1e9:,.1f} GB"
+    return reasons
 
 
 def _floor_s(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> Floats | float:
@@ -192,12 +183,10 @@ def _runs_in_fp32(group: dict[str, str]) -> bool:
     return group["dtype"].lower() in FP32 or (gpus.number_type(group["dtype"]) == "bf16" and "bf16" not in peaks and "fp32" in peaks)
 
 
-def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers:
-    """Answer a table of cases; a row that is not covered has no latency and says why."""
-    library = library or KernelLibrary.load()
-    n = len(frame)
-    strays = unread(frame)
-    out = Answers(np.full(n, np.nan), np.full(n, np.nan), np.full(n, np.nan), np.full(n, "", dtype=object), np.full(n, "", dtype=object))
+def _answer(frame: pd.DataFrame) -> tuple[Floats, NDArray[np.object_], NDArray[np.object_]]:
+    """Latency (s) and 90 % interval of each case, shape (3, n), their sources, and why a row has none."""
+    n, strays, library = len(frame), unread(frame), KernelLibrary.load()
+    seconds, source, status = np.full((3, n), np.nan), np.full(n, "", dtype=object), np.full(n, "", dtype=object)
     given = [c for c in GROUP if c in frame]
     # a collective's source depends on how many GPUs it joins
     given += ["devices"] if "devices" in frame and frame["op"].isin(COLLECTIVES).any() else []
@@ -210,19 +199,19 @@ def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers
         if op not in SIZES:
             near = nearest(op, tuple(SIZES))
             hint = f"did you mean {near}? " if near else ""
-            out.status[at] = f"operator {op!r} is not covered; {hint}expected one of {', '.join(SIZES)}"
+            status[at] = f"operator {op!r} is not covered; {hint}expected one of {', '.join(SIZES)}"
             continue
         if op in DIMENSIONS and group["dtype"].lower() not in FP32:
-            out.status[at] = f"operator {op!r} is covered in fp32 only, not in {group['dtype'].lower()}"
+            status[at] = f"operator {op!r} is covered in fp32 only, not in {group['dtype'].lower()}"
             continue
         if not group["dtype"] and op not in (*NO_TYPE, *DIMENSIONS):
-            out.status[at] = f"{op} needs a precision: an empty one is not answered as if it were another"
+            status[at] = f"{op} needs a precision: an empty one is not answered as if it were another"
             continue
         try:
             in_fp32 = op in DIMENSIONS or _runs_in_fp32(group)
             kernels = boards.load(group["device"]) if in_fp32 else _kernels(library, group)
         except InputError as error:
-            out.status[at] = f"device {group['device']!r} is not known" if error.key == "device" else str(error)
+            status[at] = f"device {group['device']!r} is not known" if error.key == "device" else str(error)
             continue
         z = {c: numbers[c][at] for c in names}
         for name, other in OPTIONAL.items():
@@ -230,42 +219,40 @@ def answer(frame: pd.DataFrame, library: KernelLibrary | None = None) -> Answers
         z["window"] = np.nan_to_num(z["window"])
         z["tensor_parallel"], z["expert_parallel"] = (np.where(np.isnan(z[c]), 1.0, z[c]) for c in ("tensor_parallel", "expert_parallel"))
         bad = strays[at] != ""
-        out.status[at] = strays[at]
+        status[at] = strays[at]
         for name in SIZES[op]:
             whole = np.isfinite(z[name]) & (z[name] == np.floor(z[name])) & (z[name] >= (0 if name == "bytes" else 1))
             whole &= z[name] < (1e12 if op in DIMENSIONS else 1e15)
-            out.status[at[~whole & ~bad]] = f"{name} of {op} must be a whole number, at least {0 if name == 'bytes' else 1}"
+            status[at[~whole & ~bad]] = f"{name} of {op} must be a whole number, at least {0 if name == 'bytes' else 1}"
             bad |= ~whole
             z[name] = np.where(whole, z[name], 1.0)
         if isinstance(kernels, boards.Board):
             # n is the reduced dimension of the fp32 models' products, k that of a gemm
             sizes = [z[name] if name in SIZES[op] else np.ones(len(at)) for name in ("BMKNH" if op == "gemm" else "BMNKH")]
             found = fp32.load().predict(Operators(np.full(len(at), CODE["linear" if op == "gemm" else op]), *sizes), kernels)
-            for array, values in ((out.latency_s, found.latency_s), (out.lower_s, found.lower_s), (out.upper_s, found.upper_s)):
-                array[at[~bad]] = values[~bad]
+            seconds[:, at[~bad]] = np.stack([found.latency_s, found.lower_s, found.upper_s])[:, ~bad]
             why = "" if group["dtype"].lower() in FP32 else f"; {kernels.device.name} has no bf16 arithmetic: frameworks run it in fp32"
-            out.source[at[~bad]] = np.array([f"fp32 kernels, bound by {name}{why}" for name in BOUNDS], dtype=object)[found.bound[~bad]]
+            source[at[~bad]] = np.array([f"fp32 kernels, bound by {name}{why}" for name in BOUNDS], dtype=object)[found.bound[~bad]]
             continue
         for reasons in (_contradicting(op, z), _too_large(group, z, devices.load(kernels.gpu.name).memory_bytes)):
-            out.status[at[(reasons != "") & ~bad]] = reasons[(reasons != "") & ~bad]
+            status[at[(reasons != "") & ~bad]] = reasons[(reasons != "") & ~bad]
             bad |= reasons != ""
         got = _call(kernels, group, z)
         good = ~bad & np.isfinite(got.s)
         half = np.exp(1.6449 * got.log_sd)
         # Measured kernels may beat a data sheet by a little: the floor does not lift the lower end above the answer.
         lower = np.maximum(got.s / half, np.minimum(_floor_s(kernels, group, z), got.s)) if good.any() else got.s
-        for array, values in ((out.latency_s, got.s), (out.lower_s, lower), (out.upper_s, got.s * half)):
-            array[at[good]] = values[good]
-        out.source[at[good]] = "; ".join(filter(None, (got.source, got.note, LAUNCH if op in COLLECTIVES else "")))
+        seconds[:, at[good]] = np.stack([got.s, lower, got.s * half])[:, good]
+        source[at[good]] = "; ".join(filter(None, (got.source, got.note, LAUNCH if op in COLLECTIVES else "")))
         if (group["version"] or group["framework"]) and op in MODELS:
             timed = kernels.timed_version(MODELS[op], gpus.kernel_type(group["dtype"]) if op in ("gemm", "moe") else "")
             framework, _, version = timed.rpartition(" ")
             # versions are not told apart: the newest timed one answers, and is named
             if version != (group["version"] or version) or framework != (engine(group["framework"]) or framework):
-                out.source[at[good]] = f"{got.source}, as timed with {timed or 'all frameworks'}"
+                source[at[good]] = f"{got.source}, as timed with {timed or 'all frameworks'}"
         refused = ~bad & ~good
-        out.status[at[refused]] = got.status[refused]
-    return out
+        status[at[refused]] = got.status[refused]
+    return seconds, source, status
 
 
 def check_columns(frame: pd.DataFrame, path: Path | None = None) -> None:
@@ -286,9 +273,9 @@ def answers(frame: pd.DataFrame, path: Path | None = None, machines: Path | None
     check_columns(frame, path)
     if machines:
         own.read(machines)
-    got = answer(frame)
-    numbers = {name: _nine_digits(1e3 * seconds) for name, seconds in zip(ADDED, (got.latency_s, got.lower_s, got.upper_s), strict=False)}
-    return frame.rename(columns={"latency_ms": "measured_latency_ms"}).assign(**numbers, source=got.source, status=got.status)
+    seconds, *words = _answer(frame)
+    added = dict(zip(ADDED, (*_nine_digits(1e3 * seconds), *words), strict=True))
+    return frame.rename(columns={"latency_ms": "measured_latency_ms"}).assign(**added)
 
 
 def _nine_digits(values: Floats) -> Floats:

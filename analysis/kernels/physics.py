@@ -135,7 +135,7 @@ def _log(x: Floats) -> Floats:
 
 def _pack(base: Floats, columns: list[Floats | float], parts: list[Floats | float] | None = None) -> Features:
     n = len(base)
-    out = np.empty((n, len(columns)), dtype=np.int16)
+    out = np.empty((n, len(columns)), dtype=np.int16, order="F")
     for i, column in enumerate(columns):
         out[:, i] = np.clip(np.rint(np.asarray(column) * SCALE), -32000, 32000)
     return Features(base, out, np.stack([np.broadcast_to(part, (n,)) for part in parts]) if parts else np.empty((0, n)))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
 from analysis.compiled import outer
@@ -23,6 +24,8 @@ FOLDER = DATA / "models" / "gpu_kernels"
 """Fitted parameters of the kernels of today."""
 LEAF = 255
 LEAF_SCALE = 8192.0
+MOST_LEAVES = 64  # of a tree
+ROWS = 1024  # a block of rows stays in the cache while the trees pass over it
 SMALL = 1 << 17
 """Leaves up to which numpy is sooner done than the compilation of the loop."""
 
@@ -51,16 +54,27 @@ def _sum_in_numpy(values: Any, feature: Any, number: Any, right: Any, start: Any
         out += number[leaf[tree :: len(start)]]
 
 
-@outer(plain=_sum_in_numpy, _nrt=False)
+@outer(plain=_sum_in_numpy)
 def _sum(values: Any, feature: Any, number: Any, right: Any, start: Any, out: Any) -> None:
-    rows = values.shape[0]
+    """Each threshold that a row exceeds clears the bits of the leaves on its left (QuickScorer, Lucchese et al., SIGIR 2015)."""
+    reached, leaves = np.empty(len(out), np.uint64), np.empty(MOST_LEAVES, np.int64)
     for tree in range(len(start)):
-        first = start[tree]
-        for row in range(rows):
-            node = first
-            while feature[node] != 255:
-                node += 1 if values[row, feature[node]] <= number[node] else right[node]
-            out[row] += number[node]
+        reached[:] = ~np.uint64(0)
+        found = 0
+        for node in range(start[tree], start[tree + 1] if tree + 1 < len(start) else len(feature)):
+            column, limit, step = feature[node], number[node], np.uint64(right[node])
+            if column == LEAF:
+                if found == MOST_LEAVES:
+                    raise ValueError("a tree has more than 64 leaves")
+                leaves[found] = node
+                found += 1
+                continue
+            # the left subtree has `step - 1` nodes, so half of `step` leaves: the next ones
+            others = ~(((np.uint64(1) << (step >> np.uint64(1))) - np.uint64(1)) << np.uint64(found))
+            for row in range(len(out)):
+                reached[row] &= ~np.uint64(0) if values[row, column] <= limit else others
+        for row in range(len(out)):
+            out[row] += number[leaves[trailing_zeros(reached[row])]]  # type: ignore[call-arg]
 
 
 def predict(forest: Forest, values: NDArray[Any]) -> Floats:
@@ -72,8 +86,9 @@ def predict(forest: Forest, values: NDArray[Any]) -> Floats:
     packed = forest.number.dtype == np.int16
     total = np.zeros(len(values), dtype=np.int64) if packed else np.full(len(values), forest.constant)
     run = _sum.chosen(len(values) * len(forest.start) <= SMALL)
-    for begin in range(0, len(values), 4096):  # a block of rows stays in the cache while the trees pass over it
-        run(values[begin : begin + 4096], forest.feature, forest.number, forest.right, forest.start, total[begin : begin + 4096])
+    for begin in range(0, len(values), ROWS):
+        block = np.asfortranarray(values[begin : begin + ROWS])
+        run(block, forest.feature, forest.number, forest.right, forest.start, total[begin : begin + ROWS])
     return np.asarray(forest.constant + total / LEAF_SCALE if packed else total)
 
 

@@ -99,22 +99,32 @@ def test_committed_sample_is_answered_as_frozen():
     assert error.groupby(sample["operator"]).median().max() < 0.12
 
 
-def test_forest_as_arrays_equals_scikit_learn():
+@pytest.mark.parametrize("leaves", (8, 64))
+def test_forest_as_arrays_equals_scikit_learn(leaves):
     """Oracle: scikit-learn's own prediction of the same forest."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    values = RNG.integers(-3000, 3000, (500, 4)).astype(np.int16)
+    values = RNG.integers(-3000, 3000, (3000, 4)).astype(np.int16)
     target = np.sin(values[:, 0] / 700) + (values[:, 1] > 50) * 0.3
     model = HistGradientBoostingRegressor(
-        max_iter=20, max_leaf_nodes=8, learning_rate=0.2, l2_regularization=1.0, early_stopping=False, random_state=0
+        max_iter=20, max_leaf_nodes=leaves, learning_rate=0.2, l2_regularization=1.0, early_stopping=False, random_state=0
     )
     expected = model.fit(values.astype(np.float32), target).predict(values.astype(np.float32))
-    forest = forests.fit(values, target, 20, 8, 0.2)
+    forest = forests.fit(values, target, 20, leaves, 0.2)
+    assert np.diff(forest.start).max() == 2 * leaves - 1
     assert np.allclose(trees.predict(forest, values), expected, atol=20 / 8192)
-    sums = [np.zeros(500, dtype=np.int64), np.zeros(500, dtype=np.int64)]
+    sums = [np.zeros(3000, dtype=np.int64), np.zeros(3000, dtype=np.int64)]
     for sum_up, out in zip((trees._sum, trees._sum_in_numpy), sums, strict=True):
         sum_up(values, *forest[:4], out)
     assert (sums[0] == sums[1]).all() and len(set(sums[0])) > 50
+
+
+def test_a_tree_of_too_many_leaves_is_refused():
+    nodes = np.arange(2 * 65 - 1)  # each inner node's left child is a leaf
+    feature = np.where((nodes % 2 == 1) | (nodes == nodes[-1]), trees.LEAF, 0).astype(np.uint8)
+    right = np.where(nodes % 2 == 0, 2, 0).astype(np.uint8)
+    with pytest.raises(ValueError, match="more than 64 leaves"):
+        trees._sum(np.zeros((3, 1), np.int16), feature, np.zeros(len(nodes), np.int16), right, np.zeros(1, np.int32), np.zeros(3, np.int64))
 
 
 def test_causal_pairs():
