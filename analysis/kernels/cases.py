@@ -36,7 +36,10 @@ SIZES = {
 }
 """Sizes of each operator; those of the fp32 models are `DIMENSIONS`."""
 FP32 = ("", "fp32", "float32")
-OPTIONAL = {"query_heads": "kv_heads", "kv_heads": "query_heads", "kv_tokens": "query_tokens"}  # an empty one takes the other's value
+OPTIONAL: dict[str, str | float] = {  # what an empty cell takes: the other size's value, or this number
+    "query_heads": "kv_heads", "kv_heads": "query_heads", "kv_tokens": "query_tokens",
+    "window": 0.0, "tensor_parallel": 1.0, "expert_parallel": 1.0,
+}  # fmt: skip
 MODELS = {  # operators that a framework's version could change, and the name of their models
     "gemm": "gemm", "attention_prefill": "attention_prefill", "attention_decode": "attention_decode", "moe": "moe",
     "latent_attention_prefill": "latent_prefill", "latent_attention_decode": "latent_decode",
@@ -132,7 +135,7 @@ DIVIDES = {  # size of an operator, and the one that it must divide
 
 def _contradicting(op: str, z: dict[str, Floats]) -> NDArray[np.object_]:
     """Why sizes cannot go together; empty where they can."""
-    said: NDArray[np.object_] = np.full(len(z["M"]), "", dtype=object)
+    said: NDArray[np.object_] = np.full(len(z[SIZES[op][0]]), "", dtype=object)
     for small, large in AT_MOST.get(op, ()):
         said[z[small] > z[large]] = f"{small} above {large}: cannot be"
     for part, whole in DIVIDES.get(op, ()):
@@ -142,8 +145,8 @@ def _contradicting(op: str, z: dict[str, Floats]) -> NDArray[np.object_]:
 
 def _too_large(group: dict[str, str], z: dict[str, Floats], memory_bytes: float) -> NDArray[np.object_]:
     """Why the operands do not fit into the device's memory; empty where they do."""
-    op, n = group["op"], len(z["M"])
-    held = np.zeros(n)
+    op = group["op"]
+    held = np.zeros(len(z[SIZES[op][0]]))
     if op == "moe":
         each = gpus.WEIGHT_BYTES.get(gpus.kernel_type(group["dtype"]), 0.0) * 3 * z["hidden"] * z["intermediate"]
         held = each * z["experts"] / z["expert_parallel"] / z["tensor_parallel"]
@@ -153,7 +156,7 @@ def _too_large(group: dict[str, str], z: dict[str, Floats], memory_bytes: float)
         held = 2 * size * z["batch"] * z["head_size"] * heads
     elif op in ("gemm", "attention_decode", "latent_attention_decode") and (least := _least(group, z)) is not None:
         held = least.bytes
-    reasons: NDArray[np.object_] = np.full(n, "", dtype=object)
+    reasons: NDArray[np.object_] = np.full(len(held), "", dtype=object)
     for at in np.flatnonzero(held > memory_bytes):
         reasons[at] = f"the operands' {held[at] / 1e9:,.1f} GB do not fit into {memory_bytes / 1e9:,.1f} GB"
     return reasons
@@ -191,7 +194,7 @@ def _answer(frame: pd.DataFrame) -> tuple[Floats, NDArray[np.object_], NDArray[n
     # a collective's source depends on how many GPUs it joins
     given += ["devices"] if "devices" in frame and frame["op"].isin(COLLECTIVES).any() else []
     words = frame[given].fillna("").astype("category")
-    names = {c for sizes in SIZES.values() for c in sizes} | {"window", "tensor_parallel", "expert_parallel"}
+    names = OPTIONAL.keys() | {c for sizes in SIZES.values() for c in sizes}
     numbers = {c: numeric(frame[c]).to_numpy(np.float64) if c in frame else np.full(n, np.nan) for c in names}
     for key, places in words.groupby(given, sort=False, observed=True).indices.items():
         at, group = np.asarray(places), dict.fromkeys(GROUP, "") | {c: str(k).strip() for c, k in zip(given, key, strict=True)}  # type: ignore[call-overload]
@@ -213,11 +216,10 @@ def _answer(frame: pd.DataFrame) -> tuple[Floats, NDArray[np.object_], NDArray[n
         except InputError as error:
             status[at] = f"device {group['device']!r} is not known" if error.key == "device" else str(error)
             continue
-        z = {c: numbers[c][at] for c in names}
-        for name, other in OPTIONAL.items():
-            z[name] = np.where(np.isnan(z[name]), z[other], z[name])
-        z["window"] = np.nan_to_num(z["window"])
-        z["tensor_parallel"], z["expert_parallel"] = (np.where(np.isnan(z[c]), 1.0, z[c]) for c in ("tensor_parallel", "expert_parallel"))
+        z = {c: numbers[c][at] for c in (*SIZES[op], *MAY_HAVE.get(op, ())) if c in names}
+        for name in z.keys() & OPTIONAL.keys():
+            instead = OPTIONAL[name]
+            z[name] = np.where(np.isnan(z[name]), numbers[instead][at] if isinstance(instead, str) else instead, z[name])
         bad = strays[at] != ""
         status[at] = strays[at]
         for name in SIZES[op]:

@@ -23,7 +23,7 @@ BOUNDS = ("compute", "memory", "launch")
 DIMENSIONS = {"bmm": ("B", "M", "N", "K"), "linear": ("M", "N", "K"), **dict.fromkeys(OPS[2:], ("B", "H"))}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Operators:
     """Kernels by shape, in arrays of one length.
 
@@ -48,6 +48,11 @@ class Operators:
     def take(self, index: NDArray[np.bool_] | Codes) -> Self:
         """The cases at an index."""
         return type(self)(*(getattr(self, name)[index] for name in ("op", "b", "m", "n", "k", "h")))
+
+    @property
+    def streams(self) -> Floats:
+        """Tensors that an element-wise or row-wise kernel reads and writes."""
+        return np.array([3.0 if op in ELEMENTWISE_3 else 2.0 for op in OPS])[self.op]
 
     @property
     def is_gemm(self) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from analysis.kernels.fp32.cases import CODE, ELEMENTWISE_3, Floats, Operators
+from analysis.kernels.fp32.cases import OPS, Floats, Operators
 from analysis.kernels.fp32.devices import Board
 from analysis.kernels.fp32.physics import BYTES, Physics, choose_tiles, roofline, work
 
@@ -47,10 +47,6 @@ def vector_features(operators: Operators, gpu: Board, physics: Physics) -> Float
     o, todo, bound = operators, work(operators), roofline(operators, gpu, physics)
     issue = gpu.device.vector_flop_per_s("fp32") * (1.0 if gpu.architecture.separate_integer_pipe else 0.5)
     resident = BYTES * o.h * gpu.sms * 8
-    cost = np.zeros(64)
-    for op, value in OP_COST.items():
-        cost[CODE[op]] = value
-    streams = np.where(np.isin(o.op, [CODE[op] for op in ELEMENTWISE_3]), 3.0, 2.0)
     return np.column_stack(
         [
             np.log(bound.memory_s),
@@ -60,8 +56,8 @@ def vector_features(operators: Operators, gpu: Board, physics: Physics) -> Float
             np.log2(o.b / gpu.sms),
             np.log2(resident / gpu.l2_bytes),
             np.full(len(o), float(np.log2(gpu.device.memory_bandwidth_bytes_per_s / issue))),
-            streams,
-            cost[o.op],
+            o.streams,
+            np.array([OP_COST.get(op, 0.0) for op in OPS])[o.op],
             np.full(len(o), 1.0 if gpu.device.memory_type.startswith("HBM") and gpu.architecture.separate_integer_pipe else 0.0),
         ]
     )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.hardware.roofline import DeviceTime, Rates, time_on_device
-from analysis.kernels.fp32.cases import BOUNDS, CODE, ELEMENTWISE_3, Codes, Floats, Operators
+from analysis.kernels.fp32.cases import BOUNDS, CODE, OPS, Codes, Floats, Operators
 from analysis.kernels.fp32.devices import Board
 from analysis.kernels.work import Work
 
 BYTES = 4.0  # fp32
+FLOP_PER_ELEMENT = {"softmax": 5.0, "ln": 8.0, "pow": 10.0, "powu": 10.0, "gelu": 10.0, "tanh": 10.0}  # one of the others
 LAUNCH_S = 5e-6  # a launch on a CUDA stream; the learned correction scales it
 
 
@@ -40,6 +42,7 @@ class Physics:
         return share * (gpu.device.peak_flop_per_s("fp32") if matrix else gpu.device.vector_flop_per_s("fp32"))
 
 
+@lru_cache(maxsize=1)  # asked of the same kernels by all members of an ensemble
 def work(operators: Operators) -> Work:
     """Operations and least traffic of fp32 kernels.
 
@@ -50,18 +53,10 @@ def work(operators: Operators) -> Work:
     o = operators
     gemm = o.is_gemm
     bias = np.where(o.op == CODE["linear"], o.k, 0.0)
-    flop = np.where(gemm, 2 * o.b * o.m * o.n * o.k, o.b * o.h * _flop_per_element(o.op))
-    streams = np.where(np.isin(o.op, [CODE[op] for op in ELEMENTWISE_3]), 3.0, 2.0)
-    moved = np.where(gemm, o.b * (o.m * o.n + o.n * o.k + o.m * o.k) + bias, o.b * o.h * streams)
+    each = np.array([FLOP_PER_ELEMENT.get(op, 1.0) for op in OPS])[o.op]
+    flop = np.where(gemm, 2 * o.b * o.m * o.n * o.k, o.b * o.h * each)
+    moved = np.where(gemm, o.b * (o.m * o.n + o.n * o.k + o.m * o.k) + bias, o.b * o.h * o.streams)
     return Work(flop, BYTES * moved)
-
-
-def _flop_per_element(op: Codes) -> Floats:
-    cost = np.ones(64)
-    cost[CODE["softmax"]], cost[CODE["ln"]] = 5.0, 8.0
-    for name in ("pow", "powu", "gelu", "tanh"):
-        cost[CODE[name]] = 10.0
-    return cost[op]
 
 
 def roofline(operators: Operators, gpu: Board, physics: Physics | None = None) -> DeviceTime[Floats]:
