@@ -185,14 +185,15 @@ def keep_running(replica: Replica, first: int, last: int) -> None:
 
 
 @inner(error_model="numpy", _nrt=False)
-def sort_running(replica: Replica) -> None:
-    """Sort the running list by arrival; equals keep their order. Nearly sorted already, so insertion is cheap."""
+def sort_running(replica: Replica, by_admission: bool) -> None:
+    """Sort the running list by admission, or by arrival; equals keep their order. Nearly sorted already, so insertion is cheap."""
     running, requests = replica.running, replica.requests
     for k in range(1, replica.state.running):
         i = running[k]
-        arrived_at = requests[i].arrived_at
         j = k - 1
-        while j >= 0 and requests[running[j]].arrived_at > arrived_at:
+        while j >= 0 and (
+            requests[running[j]].order > requests[i].order if by_admission else requests[running[j]].arrived_at > requests[i].arrived_at
+        ):
             running[j + 1] = running[j]
             j -= 1
         running[j + 1] = i

@@ -50,7 +50,7 @@ def schedule(replica: Replica) -> int:
         running[kept] = running[k]
         kept += 1
     state.running = kept
-    sort_running(replica)
+    sort_running(replica, False)
 
     while state.first != NONE and requests[state.first].swapped == 0:
         i = state.first

@@ -38,7 +38,7 @@ def schedule(replica: Replica) -> int:
     if size > 0:
         return size
 
-    sort_running(replica)
+    sort_running(replica, False)
     first, last = 0, state.running
     while first < last and size < limits.max_batch:
         i = replica.running[first]

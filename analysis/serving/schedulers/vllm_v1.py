@@ -11,20 +11,7 @@ from __future__ import annotations
 
 from analysis.compiled import inner
 from analysis.serving.memory import admit, available, blocks_for, fits, preempt, resume_swapped, reusable, sharable, take
-from analysis.serving.state import NONE, Replica, next_tokens, take_first
-
-
-@inner(error_model="numpy", _nrt=False)
-def sort_by_admission(replica: Replica) -> None:
-    """Sort the running list by admission."""
-    running, requests = replica.running, replica.requests
-    for k in range(1, replica.state.running):
-        i = running[k]
-        j = k - 1
-        while j >= 0 and requests[running[j]].order > requests[i].order:
-            running[j + 1] = running[j]
-            j -= 1
-        running[j + 1] = i
+from analysis.serving.state import NONE, Replica, next_tokens, sort_running, take_first
 
 
 @inner(error_model="numpy", _nrt=False)
@@ -33,7 +20,7 @@ def schedule(replica: Replica) -> int:
     state, requests, limits, running = replica.state, replica.requests, replica.limits, replica.running
     preempted = state.preempted
     resume_swapped(replica)
-    sort_by_admission(replica)
+    sort_running(replica, True)
     size, budget, k, last = 0, limits.max_tokens, 0, state.running
     while k < last and budget > 0:
         i = running[k]
