@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from analysis.accelerators.systolic.array import pipelined_cycles
+from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware.devices import Device
+from analysis.paths import DATA
 from analysis.workloads.graph import Matmul, OperatorWork, Tensor
 
 
-@dataclass(frozen=True)
-class Arrays:
+class Arrays(Strict):
     """Matrix units of a chip: how many, rows and columns of each; operations that start on each lane of its vector unit in a cycle (counts;
     0: no such unit, or none whose clock is published)."""
 
@@ -30,20 +31,15 @@ class Arrays:
     slots: int = 0
 
 
-# v1: Jouppi et al., ISCA 2017, section 2 (one unit of 256 x 256); v2: Jouppi et al., CACM 2020 (2 cores, one unit of 128 x 128 each); v3,
-# v4, v5e, v5p and v6e: Google Cloud's documents of each (cloud.google.com/tpu/docs; cores x units of 128 x 128, of v6e 256 x 256).
-# Slots of v2, v3: Norrie et al., IEEE Micro 41 (2), 2021 (a vector unit a core: 128 lanes of 8 sublanes, each with a dual-issue ALU); v4 as
-# these (`ASSUMED`); v5: jax-ml.github.io/scaling-book/tpus (4 ALUs). v1 has no such unit; v6e has no published clock.
-ARRAYS = {
-    "TPU-v1": Arrays(1, 256, 256),
-    "TPU-v2": Arrays(2, 128, 128, slots=2),
-    "TPU-v3": Arrays(4, 128, 128, slots=2),
-    "TPU-v4": Arrays(8, 128, 128, slots=2),
-    "TPU-v5e": Arrays(4, 128, 128, slots=4),
-    "TPU-v5p": Arrays(8, 128, 128, slots=4),
-    "TPU-v6e": Arrays(2, 256, 256),
-}
-ASSUMED = {"TPU-v4": "TPU-v4: its vector unit starts as many operations a cycle as v3's (assumed; none is published)"}
+class ArrayFile(Strict):
+    """`data/hardware/matrix_units.yaml`, which has the sources; assumed: what is said of a device whose slots are nobody's figure."""
+
+    arrays: dict[str, Arrays]
+    assumed: dict[str, str]
+
+
+_FILE = read_yaml(DATA / "hardware" / "matrix_units.yaml", ArrayFile)
+ARRAYS, ASSUMED = _FILE.arrays, _FILE.assumed
 LANES, SUBLANES = 128, 8
 
 

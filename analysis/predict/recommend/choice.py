@@ -7,7 +7,7 @@ chosen. The plans tried do not depend on the target, so a looser target never co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -63,13 +63,6 @@ READS = Columns(
 TRAINING = ("global_batch", "sequence_length", "step_target_s", "days_target")
 
 
-@cache
-def _library() -> Any:
-    from analysis.kernels.library import KernelLibrary
-
-    return KernelLibrary.load()
-
-
 def _prices(text: str, devices: tuple[str, ...]) -> dict[str, float]:
     """`h100_sxm=2.5 b200_sxm=5` as a price of a GPU hour for each device; a device without one is an error."""
     found: dict[str, float] = {}
@@ -97,9 +90,10 @@ def candidates(row: dict[str, str]) -> pd.DataFrame:
         from analysis.predict.recommend import training
 
         return training.candidates(row, devices, prices)
+    from analysis.kernels.library import KernelLibrary
     from analysis.predict.recommend import serving
 
-    return serving.candidates(row, devices, prices, _library())
+    return serving.candidates(row, devices, prices, KernelLibrary.load())
 
 
 @lru_cache(maxsize=1)
