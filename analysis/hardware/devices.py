@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
-from analysis.hardware.quantity import ByteRate, Bytes, Count, FlopRate, Frequency, Power, Quantity, expanded
+from analysis.hardware.quantity import Bodies, ByteRate, Bytes, Count, FlopRate, Frequency, Power, Quantity
 from analysis.paths import DATA
 
 Dtype = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp6", "fp4", "int8", "int4"]
@@ -180,15 +180,10 @@ class Device(Strict):
         return found
 
 
-class DeviceFile(Strict):
-    """One file of `data/hardware/`: devices by name; a device's `source` is the default for the numbers that name none."""
+class DeviceFile(Bodies):
+    """One file of `data/hardware/devices/`."""
 
     devices: dict[str, Device]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand(cls, raw: Any) -> Any:
-        return expanded(raw, "devices")
 
 
 class Source(Strict):

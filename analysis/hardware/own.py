@@ -11,36 +11,28 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
-from analysis.hardware.quantity import Quantity, expanded
+from analysis.hardware.quantity import Bodies, Quantity
 from analysis.hardware.systems import System
 
 ENDINGS = (".yaml", ".yml")
 
 
-class MachineFile(Strict):
-    """One's own devices and systems, as `data/hardware` has its own; `source` is free text.
+class MachineFile(Bodies):
+    """One's own devices and systems, as `data/hardware` has its own; `source` is free text, and may be left out.
 
     Args:
         devices: by name; systems: by name: a device (of this file or known here) and its network levels, the node's first.
     """
 
+    OWN_SOURCE = "own"
     devices: dict[str, Device] = Field(default_factory=dict)
     systems: dict[str, System] = Field(default_factory=dict)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand(cls, raw: Any) -> Any:
-        for section in ("devices", "systems"):
-            if isinstance(raw, dict) and isinstance(raw.get(section), dict):
-                bodies = {name: {"source": "own", **body} if isinstance(body, dict) else body for name, body in raw[section].items()}
-                raw = expanded({**raw, section: bodies}, section)
-        return raw
 
 
 _devices: dict[str, Device] = {}

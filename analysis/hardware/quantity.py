@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, model_validator
 
@@ -97,17 +97,26 @@ def _with_source(raw: Any, source: str | None) -> Any:
     return raw
 
 
-def expanded(raw: Any, section: str) -> Any:
-    """Bodies of a section by name, as their model has them: the key is the `name`, and quantities name their source.
+class Bodies(Strict):
+    """A file of bodies by name in its sections; the key is a body's `name`, and its `source` is that of the quantities that name none.
 
-    The short form ``key: 80 GB`` becomes ``key: {value: 80 GB, source: <the body's source>}``, at any depth; a long form with a `value`
-    keeps its own source.
+    The short form ``key: 80 GB`` stands for ``key: {value: 80 GB, source: <the body's source>}``, at any depth; a long form with a `value`
+    keeps its own source. A body without a source has `OWN_SOURCE`.
     """
-    if not isinstance(raw, dict) or not isinstance(raw.get(section), dict):
+
+    OWN_SOURCE: ClassVar[str | None] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, raw: Any) -> Any:
+        for section in cls.model_fields:
+            if isinstance(raw, dict) and isinstance(raw.get(section), dict):
+                raw = {**raw, section: {name: cls._body(name, body) for name, body in raw[section].items()}}
         return raw
-    bodies = dict(raw[section])
-    for name, body in bodies.items():
-        if isinstance(body, dict):
-            fields = {key: item for key, item in body.items() if key != "source"}
-            bodies[name] = {"name": name, **_with_source(fields, body.get("source"))}
-    return {**raw, section: bodies}
+
+    @classmethod
+    def _body(cls, name: str, body: Any) -> Any:
+        if not isinstance(body, dict):
+            return body
+        fields = {key: item for key, item in body.items() if key != "source"}
+        return {"name": name, **_with_source(fields, body.get("source", cls.OWN_SOURCE))}

@@ -11,15 +11,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from analysis.configs import Strict, read_yaml
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.hardware.devices import Device, Link, as_in_a_file
-from analysis.hardware.quantity import ByteRate, Quantity, expanded
+from analysis.hardware.quantity import Bodies, ByteRate, Quantity
 from analysis.paths import DATA
 
 Topology = Literal["switch", "cube_mesh", "mesh", "bridge", "host", "ring", "torus_2d", "torus_3d"]
@@ -161,15 +161,10 @@ class System(Strict):
         return self.own or devices.load(self.device)
 
 
-class SystemFile(Strict):
-    """`data/hardware/systems.yaml`; a system's `source` is the default for the numbers that name none."""
+class SystemFile(Bodies):
+    """`data/hardware/systems.yaml`."""
 
     systems: dict[str, System]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _expand(cls, raw: Any) -> Any:
-        return expanded(raw, "systems")
 
 
 @cache

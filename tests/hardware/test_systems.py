@@ -12,7 +12,7 @@ from analysis import units
 from analysis.artifact.claims import equations
 from analysis.errors import InputError
 from analysis.hardware import devices, own, roofline, systems
-from analysis.hardware.quantity import Quantity, expanded
+from analysis.hardware.quantity import Quantity
 from tests.golden import answer, kept
 
 
@@ -261,7 +261,7 @@ def test_short_and_long_forms_of_a_figure() -> None:
         },
         "more": 1,
     }
-    assert expanded(raw, "devices") == {
+    assert devices.DeviceFile._expand(raw) == {
         "devices": {
             "X": {
                 "name": "X",
@@ -277,7 +277,7 @@ def test_short_and_long_forms_of_a_figure() -> None:
         },
         "more": 1,
     }
-    assert expanded([raw], "devices") == [raw] and expanded({"devices": 1}, "devices") == {"devices": 1}
+    assert devices.DeviceFile._expand([raw]) == [raw] and devices.DeviceFile._expand({"devices": 1}) == {"devices": 1}
 
 
 def test_figures_are_written_as_people_write_them() -> None:

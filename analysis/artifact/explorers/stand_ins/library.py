@@ -11,7 +11,7 @@ class _Mark:
         return self
 
 
-Annotated = Any = Callable = Collection = Iterable = Iterator = Literal = Mapping = Self = Sequence = TypeVar = _Mark()
+Annotated = Any = Callable = ClassVar = Collection = Iterable = Iterator = Literal = Mapping = Self = Sequence = TypeVar = _Mark()
 
 
 class Generic:
