@@ -132,13 +132,11 @@ PART_OF_STEP = {"communication": "collectives", "reduce": "collectives", "host":
 
 
 def _serving(frame: pd.DataFrame, site: Site | None) -> Answered:
-    from analysis.kernels.library import KernelLibrary
-    from analysis.serving.points import answers, cases, waterfall
+    from analysis.serving.points import answers, waterfall
     from analysis.serving.points.constants import load
 
-    found, reasons = cases.read(frame)
-    result, parameters = answers.answer(found, load(), KernelLibrary.load(), site), load()
-    table = result.table.assign(status=[reason or mine for reason, mine in zip(reasons, result.table["status"], strict=True)])
+    (found, result), parameters = answers.answered(frame, site), load()
+    table = result.table
     out = Answered(table, [{} for _ in found], [{} for _ in found])
     for index, item in enumerate(found):
         if item is None or table["status"].iloc[index]:

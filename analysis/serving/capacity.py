@@ -19,6 +19,7 @@ from analysis.errors import InputError
 from analysis.serving.metrics import LATENCIES, latency_s
 from analysis.serving.requests import Requests
 from analysis.serving.simulate import Result
+from analysis.tables import as_number
 
 STATISTIC = re.compile(r"(?P<latency>ttft|tpot|tpot_vidur|e2e|queueing)_(?P<statistic>mean|max|p(?P<percent>\d{1,2}(\.\d+)?))\Z")
 
@@ -56,10 +57,7 @@ class Bound:
 def read_bound(text: str) -> Bound:
     """A bound from `NAME=SECONDS`, such as `ttft_p99=0.5`."""
     name, equals, seconds = text.partition("=")
-    try:
-        most = float(seconds)
-    except ValueError:
-        most = math.nan
+    most = as_number(seconds)
     if not equals or math.isnan(most):
         raise InputError(f"expected NAME=SECONDS, such as ttft_p99=0.5, got {text!r}", key="--slo")
     return Bound(name.strip(), most)

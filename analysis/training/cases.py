@@ -518,6 +518,11 @@ def _number_type(row: dict[str, str], machine: Machine, assumed: list[str]) -> s
 
 SIZES = ("hidden_size", "attention_heads", "layers", "ffn", "kv_heads", "head_size", "experts", "top_k")
 """Sizes of a model that a row may give (counts)."""
+WRITTEN = {
+    "hidden_size": "hidden", "attention_heads": "heads", "layers": "layers", "vocabulary": "vocabulary", "ffn": "ffn_width",
+    "gated": "gated", "kv_heads": "kv_heads", "head_size": "head_size", "tied": "tied",
+}  # fmt: skip
+"""Column -> what it says of a model."""
 
 
 def _model(row: dict[str, str], sequence: int, assumed: list[str]) -> tuple[str, Model]:
@@ -589,13 +594,10 @@ def _as_said(
 ) -> Model:
     """A known model with the vocabulary of the row."""
     mixture = shape.experts
-    own = {
-        "hidden_size": shape.hidden, "attention_heads": shape.heads, "layers": shape.blocks, "kv_heads": shape.kv_heads,
-        "head_size": shape.head_size, "ffn": shape.dense_width if not mixture else mixture.width,
-        "experts": mixture.count if mixture else 0, "top_k": mixture.per_token if mixture else 0,
-    }  # fmt: skip
+    own = {column: getattr(shape, key) for column, key in WRITTEN.items()} | {"layers": shape.blocks}
+    own |= {"experts": mixture.count if mixture else 0, "top_k": mixture.per_token if mixture else 0}
     for key, value in {**sizes, "gated": gated, "tied": tied}.items():
-        has = {**own, "gated": shape.gated, "tied": shape.tied}[key]
+        has = own[key]
         if value is not None and value != has and not (key == "layers" and value == shape.attention_layers):
             raise InputError(f"{key} {value} is not that of {shape.name} ({has}): leave model empty to use the sizes of the row", key=key)
     if plain(shape.name) not in plain(name):

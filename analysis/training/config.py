@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from analysis import units
 from analysis.configs import Asked
+from analysis.training.cases import WRITTEN
 from analysis.training.machines import machine_of
 from analysis.training.search import Choices
 from analysis.workloads import models
@@ -118,10 +119,3 @@ def search_of(cluster: Cluster) -> tuple[dict[str, str], int, Choices, float]:
     cells = {**cluster.cells, "global_batch": cluster.global_batch, "sequence_length": cluster.sequence_length}
     row = {name: str(value) for name, value in cells.items()}
     return row, cluster.gpus, cluster, units.parse(cluster.memory, "bytes") if cluster.memory else 0.0
-
-
-WRITTEN = {
-    "hidden_size": "hidden", "attention_heads": "heads", "layers": "layers", "vocabulary": "vocabulary", "ffn": "ffn_width",
-    "gated": "gated", "kv_heads": "kv_heads", "head_size": "head_size", "tied": "tied",
-}  # fmt: skip
-"""Column of `predict training` -> key of a model that is written out."""

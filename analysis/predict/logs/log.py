@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 
 from analysis.documents import parse_json, read_bytes, read_text
 from analysis.errors import InputError
+from analysis.tables import as_number
 
 LARGEST_JSON = 64 << 20
 LARGEST_TEXT = 4 << 30
@@ -79,10 +79,7 @@ def number(value: object, path: str | Path, key: str, line: int | None = None) -
     """A measured value: None where there is none."""
     if value is None or value == "":
         return None
-    try:
-        found = float(str(value).replace(",", ""))
-    except ValueError:
-        found = math.nan
+    found = as_number(str(value).replace(",", ""))
     if not 0 < found < 1e15:
         raise InputError(f"expected a number above 0, got {str(value)[:40]!r}", path=path, line=line, key=key)
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -197,11 +197,16 @@ def plan_in_words(case: Case) -> str:
     return f"{fabric}, {', '.join(words)}" if plan.gpus > 1 else fabric
 
 
-def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
-    """One row a row of the table, in its order, with `COLUMNS`, at a site if one is given; `status` says why a row is not answered."""
+def answered(frame: pd.DataFrame, site: Site | None = None) -> tuple[list[Case | None], Answers]:
+    """The cases of a table (None: a row that is none) and their answers, at a site if one is given; `status` says why there is none."""
     from analysis.kernels.library import KernelLibrary
 
     cases, reasons = case_rows.read(frame)
-    table = answer(cases, load(), KernelLibrary.load(), site).table
-    status = [reason or mine for reason, mine in zip(reasons, table["status"], strict=True)]
-    return table.assign(status=status)[list(COLUMNS)]
+    found = answer(cases, load(), KernelLibrary.load(), site)
+    status = [reason or mine for reason, mine in zip(reasons, found.table["status"], strict=True)]
+    return cases, replace(found, table=found.table.assign(status=status))
+
+
+def answers(frame: pd.DataFrame, site: Site | None = None) -> pd.DataFrame:
+    """One row a row of the table, in its order, with `COLUMNS`."""
+    return answered(frame, site)[1].table[list(COLUMNS)]
