@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -115,6 +117,27 @@ def test_a_file_of_questions_keeps_its_order_and_its_bad_rows(tmp_path: Path):
     found = pd.read_csv(out, keep_default_na=False)
     assert list(found["model"]) == ["llama-3.1-8b", "no-such"] and found["device"][0] == "h100_sxm"
     assert found["status"][0] == "" and "unknown model" in found["status"][1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--max-gpus", "0"], "max_gpus 0 must be a whole number, at least 1"),  # was answered with the default, 8
+        (["--input-tokens", "0"], "input_tokens 0 must be a whole number, at least 1"),
+        (["--ttft-target-ms", "0"], "needs a target above 0"),
+        (["--modes", "disagg", "--max-gpus", "1"], "max_gpus: no plan of up to 1 GPUs has others for prompts than for answers"),
+        (["--emit", "vllm", "--engines", "trtllm"], "--engines: 'trtllm' lacks vllm, which --emit asks for"),
+    ],
+)
+def test_what_an_option_says_is_heard(options: list[str], message: str):
+    asked = ["recommend", "--model", "llama-3.1-8b", "--devices", "h100_sxm", "--tpot-target-ms", "20", *options]
+    with pytest.raises(InputError, match=re.escape(message)):
+        CliRunner().invoke(app, asked, catch_exceptions=False, standalone_mode=False)
+
+
+def test_a_plan_in_python_holds_pythons_own_numbers():
+    """`json` knows no numbers of NumPy's."""
+    assert json.loads(json.dumps(one(**SERVING)))["gpus"] == one(**SERVING)["gpus"]
 
 
 def test_mixtures_are_tried_with_experts_spread():

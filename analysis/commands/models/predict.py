@@ -167,23 +167,27 @@ def recommend(
     as_json: Records = False,
     model: Annotated[str, typer.Option(help="name of a model (`models` lists them) or the path of its config.json")] = "",
     devices: Annotated[str, typer.Option(help="GPUs to choose from, such as 'h100_sxm b200_sxm'")] = "",
-    max_gpus: Annotated[int, typer.Option(help="most GPUs: of a replica, or of the training run", show_default="8 of a replica")] = 0,
+    max_gpus: Annotated[int | None, typer.Option(help="most GPUs of a replica (8), or of the training run", show_default=False)] = None,
     engines: Annotated[str, typer.Option(help="serving frameworks to choose from; empty: vllm sglang trtllm")] = "",
     modes: Annotated[str, typer.Option(help="serving: 'agg disagg' compares with prompts on GPUs of their own; empty: agg")] = "",
     precision: Annotated[str, typer.Option(help=f"one or several of {WEIGHTS}")] = "",
     kv_precision: Annotated[str, typer.Option(help="serving: type of the KV cache, bf16 or fp8; empty: the engine's own")] = "",
-    input_tokens: Annotated[int, typer.Option(help="serving: prompt length", show_default="1024")] = 0,
-    output_tokens: Annotated[int, typer.Option(help="serving: answer length", show_default="1024")] = 0,
-    requests_per_s: Annotated[float, typer.Option(help="load to carry, with as many replicas as that takes", show_default="none")] = 0.0,
-    ttft_target_ms: Annotated[float, typer.Option(help="most milliseconds to the first token", show_default=False)] = 0.0,
-    tpot_target_ms: Annotated[float, typer.Option(help="most milliseconds per output token", show_default=False)] = 0.0,
-    sequence_length: Annotated[int, typer.Option(help="training: tokens of a sequence", show_default=False)] = 0,
-    global_batch: Annotated[int, typer.Option(help="training: sequences of a step", show_default=False)] = 0,
-    step_target_s: Annotated[float, typer.Option(help="training: most seconds of a step", show_default=False)] = 0.0,
-    tokens: Annotated[float, typer.Option(help="training: tokens of the run", show_default=False)] = 0.0,
-    days_target: Annotated[float, typer.Option(help="training: most days of the run", show_default=False)] = 0.0,
+    input_tokens: Annotated[int | None, typer.Option(help="serving: prompt length", show_default="1024")] = None,
+    output_tokens: Annotated[int | None, typer.Option(help="serving: answer length", show_default="1024")] = None,
+    requests_per_s: Annotated[
+        float | None, typer.Option(help="load to carry, with as many replicas as that takes", show_default=False)
+    ] = None,
+    ttft_target_ms: Annotated[float | None, typer.Option(help="most milliseconds to the first token", show_default=False)] = None,
+    tpot_target_ms: Annotated[float | None, typer.Option(help="most milliseconds per output token", show_default=False)] = None,
+    sequence_length: Annotated[int | None, typer.Option(help="training: tokens of a sequence", show_default=False)] = None,
+    global_batch: Annotated[int | None, typer.Option(help="training: sequences of a step", show_default=False)] = None,
+    step_target_s: Annotated[float | None, typer.Option(help="training: most seconds of a step", show_default=False)] = None,
+    tokens: Annotated[float | None, typer.Option(help="training: tokens of the run", show_default=False)] = None,
+    days_target: Annotated[float | None, typer.Option(help="training: most days of the run", show_default=False)] = None,
     prices: Annotated[str, typer.Option(help="price of a GPU hour, such as 'h100_sxm=2.5 b200_sxm=5'; empty: costs in GPU hours")] = "",
-    grid_g_per_kwh: Annotated[float, typer.Option(help="serving: grams of carbon dioxide of a kWh of the grid; 0: not said")] = 0.0,
+    grid_g_per_kwh: Annotated[
+        float | None, typer.Option(help="serving: grams of carbon dioxide of a kWh of the grid", show_default=False)
+    ] = None,
     sure: Annotated[bool, typer.Option("--sure", help="the upper end of the 90 % interval has to meet the target")] = False,
     emit: Annotated[str, typer.Option(help="vllm, sglang or trtllm: choose a plan of that engine, and print how it is started")] = "",
     plot: Plot = None,
@@ -194,6 +198,8 @@ def recommend(
     from analysis.predict.recommend.emit import arguments
 
     check_plot(plot, questions, out)
+    if engines and emit.lower() not in engines.lower():
+        raise InputError(f"{engines!r} lacks {emit}, which --emit asks for", key="--engines")
     asked: dict[str, Any] = {
         "model": model, "devices": devices, "max_gpus": max_gpus, "engines": emit or engines, "modes": modes, "precision": precision,
         "kv_precision": kv_precision, "input_tokens": input_tokens, "output_tokens": output_tokens, "requests_per_s": requests_per_s,
@@ -202,8 +208,9 @@ def recommend(
         "grid_g_per_kwh": grid_g_per_kwh, "sure": sure,
     }  # fmt: skip
     if questions is not None:
-        if alone := [name.replace("_", "-") for name, value in {"emit": emit, "plot": plot, **asked}.items() if value]:
-            raise InputError("is of one question alone: a table has it in a column", key=f"--{alone[0]}")
+        alone = next((name for name, value in {"emit": emit, "plot": plot, **asked}.items() if str(value) not in choice.SAY_NOTHING), "")
+        if alone:
+            raise InputError("is of one question alone: a table has it in a column", key=f"--{alone.replace('_', '-')}")
         answer_cases("predict recommend", questions, out, choice.answers, scheduler, as_json, rows_a_task=choice.ROWS_A_TASK)
         return
     answered = choice.recommended(**asked)

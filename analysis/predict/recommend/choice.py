@@ -34,32 +34,25 @@ ROWS_A_TASK = 4
 OF_A_MODEL = ("hidden_size", "attention_heads", "layers", "vocabulary", "ffn", "gated", "kv_heads", "head_size", "tied")
 """Columns of `predict training` that a question about training may have besides."""
 ONLY = {
-    "training": ("step_target_s", "days_target", "tokens", *OF_A_MODEL),
     "serving": (
-        "engines",
-        "modes",
-        "kv_precision",
-        "input_tokens",
-        "output_tokens",
-        "requests_per_s",
-        "ttft_target_ms",
-        "tpot_target_ms",
+        "engines", "modes", "kv_precision", "input_tokens", "output_tokens", "requests_per_s", "ttft_target_ms", "tpot_target_ms",
         "grid_g_per_kwh",
     ),
-}
+    "training": ("step_target_s", "days_target", "tokens", *OF_A_MODEL),
+}  # fmt: skip
 """Columns that only one kind of question has."""
 READS = Columns(
     names=(
-        "model", "devices", "max_gpus", "engines", "modes", "grid_g_per_kwh",
-        "precision", "kv_precision", "input_tokens", "output_tokens", "requests_per_s",
-        "ttft_target_ms", "tpot_target_ms", "sequence_length", "global_batch", "step_target_s", "days_target", "tokens", "prices", "sure",
-        *OF_A_MODEL,
+        "model", "devices", "max_gpus", "precision", "prices", "sure", *ONLY["serving"],
+        "sequence_length", "global_batch", *ONLY["training"],
     ),
     required=("devices",),
     also={"device": "devices", "engine": "engines"},
     kept=("devices", "engines"),  # lists to choose from, beside which the answer has the device and engine chosen
 )  # fmt: skip
 """Columns of a table of questions."""
+SAY_NOTHING = ("", "None", "False")
+"""Values of arguments that are not given, as text; 0 is given."""
 TRAINING = ("global_batch", "sequence_length", "step_target_s", "days_target")
 
 
@@ -127,7 +120,7 @@ def choose(found: pd.DataFrame, sure: bool = False) -> dict[str, Any]:
         return {**counts, "status": f"none of {len(found)} plans meets it {end}; nearest: {near['excess']:.2f} x the target ({nearest})"}
     # Of plans that cost the same, the one further from the bound.
     best = meeting.sort_values(["cost", "excess"], kind="stable").iloc[0]
-    plan = {str(name): value for name, value in best.drop(["excess", "sure"]).items()}
+    plan = {str(name): value for name, value in best.drop(["excess", "sure"]).to_dict().items()}
     certain = {"meets": SURE if best["sure"] else CENTRAL, "sure_cost": found.loc[found["sure"], "cost"].min()}
     return {**plan, **counts, **certain, "status": ""}
 
@@ -141,9 +134,9 @@ def recommended(**asked: object) -> Recommended:
     """The plan for one question, and the plans that it was chosen from.
 
     Args:
-        asked: columns of a question, as text or numbers; 0, False and empty are left out.
+        asked: columns of a question, as text or numbers; None, False and empty are left out.
     """
-    row = {name: str(value) for name, value in asked.items() if value}
+    row = {name: str(value) for name, value in asked.items() if str(value) not in SAY_NOTHING}
     _refuse_other_kind(row)
     tried, sure = candidates(row), "sure" in row
     found = choose(tried, sure)

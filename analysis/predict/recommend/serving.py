@@ -160,7 +160,8 @@ def candidates(row: dict[str, str], devices: tuple[str, ...], prices: dict[str, 
     asked, short = read(row, devices, prices), list[str]()
     found = list(_cases(asked, short))
     if not found:
-        raise InputError(f"no plan of up to {asked.most} GPUs has room for one request; the largest: {short[-1]}", key="model")
+        why = f"has room for one request; the last of them {short[-1]}" if short else "has others for prompts than for answers"
+        raise InputError(f"no plan of up to {asked.most} GPUs {why}", key="model" if short else "max_gpus")
     answers = answer([case for case, _ in found], load(), library).table
     rows = [
         _row(case, device, said, asked)
