@@ -225,7 +225,7 @@ def of_device(device: Device) -> System:
 
 
 def cluster(device: Device, gpus_per_node: int | None = None, network_bytes_per_s: float | None = None) -> System:
-    """The usual machine of a device with nodes and network as they are said to be; None: as usual.
+    """The usual machine of a device with the nodes and the network given; None: the usual ones.
 
     Args:
         gpus_per_node: that reach each other without the network (count); network_bytes_per_s: of one GPU, one way (bytes/s).

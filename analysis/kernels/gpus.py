@@ -118,7 +118,7 @@ def load(name: str) -> Gpu:
 
 
 def name(text: str) -> str:
-    """The one name under which a GPU is asked for, whatever is written: that of the tables where they have it, else its data sheet's."""
+    """Canonical name of a GPU: that of the kernel tables where they have it, else its data sheet's."""
     gpu = load(text)
     return gpu.name if own.system(gpu.name) else gpu.system or gpu.name
 

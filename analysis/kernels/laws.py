@@ -1,4 +1,4 @@
-"""The law of a kernel's time, and its parameters on a GPU that was never timed.
+"""The formula of a kernel's time, and its parameters on a GPU that was never timed.
 
 ``t = launch + (arithmetic^4 + memory^4 + chain^4)^(1/4) + passes``: parts are seconds at the data sheet's rates (`physics`), each scaled
 by one parameter. On a timed GPU the parameters are fitted; for another they come from the timed GPUs' by ridge regression on what

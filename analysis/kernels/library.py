@@ -1,4 +1,4 @@
-"""Latency of one kernel on one GPU: the door that serving, training and the command line use.
+"""Latency of one kernel on one GPU: the entry point of serving, training and the command line.
 
 >>> from analysis.kernels.library import KernelLibrary
 >>> h100 = KernelLibrary.load().on("h100_sxm")

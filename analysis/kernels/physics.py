@@ -85,7 +85,7 @@ class Sustained(NamedTuple):
         return 0.7
 
     def transferred(self, gpu: Gpu, dtype: str) -> float:
-        """The share where a law is carried to a GPU: a type without a level takes the next wider one's of the same kind of unit."""
+        """The share for a formula transferred to a GPU: a type without a level takes the next wider type's on the same kind of unit."""
         synchronous = gpu.architecture in SYNCHRONOUS
         level, energy_pj = self._level(PLAIN.get(dtype, dtype), synchronous), 1e12 * gpu.tdp_w / gpu.peak_flop_per_s[dtype]
         return 0.7 if level is None else float(np.clip(np.exp(level + self.exponent[int(synchronous)] * np.log(energy_pj)), 0.2, 0.97))
@@ -160,7 +160,7 @@ def memory_time(moved: Floats, gpu: Gpu, resident: float = 0.3) -> Floats:
 
 
 def gemm(m: ArrayLike, n: ArrayLike, k: ArrayLike, dtype: str, framework: str, gpu: Gpu, sustained: Sustained) -> Features:
-    """GEMM: the fastest of eight tile shapes, whole waves or split along K, beside the memory traffic."""
+    """GEMM: the fastest of eight tile shapes, whole waves or split along K, while the memory traffic runs."""
     framework = SAME_PRODUCTS.get((gpu.architecture, framework, dtype), framework)
     m, n, k = (np.asarray(v, dtype=np.float64).ravel() for v in (m, n, k))
     done = work.gemm(m, n, k, dtype)
@@ -200,7 +200,7 @@ def attention_prefill(
     kv_tokens: ArrayLike, window: ArrayLike, dtype: str, kv_dtype: str, framework: str, gpu: Gpu, sustained: Sustained,
     latent: bool = False, causal: bool = True,
 ) -> Features:  # fmt: skip
-    """Prompt attention: tiles of 64 or 128 queries of one head, in waves over the SMs, beside memory."""
+    """Prompt attention: tiles of 64 or 128 queries of one head, in waves over the SMs, while the memory traffic runs."""
     b, h, g, d, v, q, kv, w = (np.asarray(x, dtype=np.float64).ravel() for x in np.broadcast_arrays(
         batch, query_heads, kv_heads, head_size, value_size, query_tokens, kv_tokens, window))  # fmt: skip
     kv_bytes = WEIGHT_BYTES[kv_dtype]
@@ -262,7 +262,7 @@ def moe(
     tokens: ArrayLike, experts: ArrayLike, top_k: ArrayLike, hidden: ArrayLike, intermediate: ArrayLike, tensor_parallel: ArrayLike,
     expert_parallel: ArrayLike, dtype: str, distribution: str, framework: str, gpu: Gpu, sustained: Sustained,
 ) -> Features:  # fmt: skip
-    """Two grouped GEMMs (gate and up; down) over the active experts, rows in tiles of 64 or 128, beside the weights read once."""
+    """Two grouped GEMMs (gate and up; down) over the active experts, rows in tiles of 64 or 128, while the weights are read once."""
     t, e, k, h, i, tp, ep = (np.asarray(x, dtype=np.float64).ravel() for x in np.broadcast_arrays(
         tokens, experts, top_k, hidden, intermediate, tensor_parallel, expert_parallel))  # fmt: skip
     done = work.moe(t, e, k, h, i, dtype, tp, ep)

@@ -1,4 +1,4 @@
-"""A trace of PyTorch's profiler (Kineto's JSON): its kernels by operator and shape, each measured time beside the predicted one.
+"""A trace of PyTorch's profiler (Kineto's JSON): its kernels by operator and shape, each with its measured and its predicted time.
 
 A kernel carries the number of the operator that launched it ("External id"), and the operator its shapes and types where the profiler ran
 with ``record_shapes=True``. Matrix products, attention and NCCL's collectives are asked of the kernel tables; any other operator that
@@ -190,7 +190,7 @@ def _cell(value: Any) -> str:
 
 
 def summary(table: pd.DataFrame, device: str, rows: int = 12) -> str:
-    """What the kernels took beside what was predicted, in lines."""
+    """Measured and predicted times of the kernels, as lines of text."""
     total = float((table["count"] * table["measured_us"]).sum())
     known = table[table["predicted_us"].notna() & table["upper_us"].notna()]
     covered = known["share_percent"].sum()

@@ -1,4 +1,4 @@
-"""FLOP and bytes of one kernel: what has to be multiplied and what has to be moved at least; how many rows each expert gets (`loads`)."""
+"""FLOP and least bytes of one kernel; how many rows each expert gets (`loads`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked: one collective on one network, in the words of ASTRA-sim's inputs, checked before anything is computed.
+"""A question: one collective on one network, in the words of ASTRA-sim's inputs, checked before anything is computed.
 
 Two kinds of trouble are kept apart. A value that cannot be (a negative size, no bandwidth) is bad input and raises `InputError`.
 A case that is well formed but that the tool, or this model of it, does not answer gets a reason from `outside_model`.

@@ -159,7 +159,7 @@ def _texts(frame: pd.DataFrame, name: str, defaults: Mapping[str, str]) -> tuple
 def _inside(
     frame: pd.DataFrame, one: Mapping[str, NDArray[Any]], many: Mapping[str, NDArray[Any]], counts: list[NDArray[np.int64]]
 ) -> NDArray[np.bool_]:
-    """Rows that `check_case` and `outside_model` have nothing against: what no column says by itself."""
+    """Rows that `check_case` and `outside_model` would accept, as far as several columns decide that together."""
     dimensions, npus, algorithm = counts[0], many["npus_per_dim"], many["algorithm_per_dim"]
     everyone = npus.astype(float).prod(axis=1)
     good = dimensions > 0

@@ -155,7 +155,7 @@ def _refuse(node: Node, path: str | Path | None, key: str, message: str) -> NoRe
 
 
 def _given_ns(node: Node) -> int:
-    """The duration that the trace says; without one 1 ns, as in the tool."""
+    """The duration in the trace (ns); 1 where it has none, as in the tool."""
     return node.duration_us * 1000 or 1
 
 
@@ -219,8 +219,7 @@ def work_of(
     """Check a trace and lay it out for the simulation; returns it with the nodes in the order of its rows.
 
     Compute nodes take their duration (without one, and without operations: 1 ns, as in the tool), or with `peak_tflops` the roofline of
-    their operations and bytes. With a roofline, a
-    node without bytes and without a duration is skipped, as the tool does; one that has a duration keeps it.
+    their operations and bytes; then a node without bytes is skipped, as the tool does, unless it has a duration.
     """
     npus = network.npus
     ordered = spread(nodes, npus, path)

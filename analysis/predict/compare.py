@@ -1,4 +1,4 @@
-"""Measured beside predicted: the points of a log asked of the predictor, inside or outside its interval, and which part could explain it.
+"""Measured against predicted: the points of a log, inside or outside the predictor's interval, and which part could explain each.
 
     a part explains a point alone if it took  1 + (measured - predicted) / part  times as long
 
@@ -229,7 +229,7 @@ def explanation(ratio: float, parts: Parts) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Logs beside answers: their kind and frame, the answers, a row for each measured value, and what is said of them all."""
+    """Logs against answers: their kind and frame, the answers, a row for each measured value, and notes on them all."""
 
     kind: str
     frame: pd.DataFrame
@@ -239,7 +239,7 @@ class Comparison:
 
 
 def compare(paths: Sequence[str | Path], options: Mapping[str, object], site: Site | None = None) -> Comparison:
-    """Logs of one kind, beside what the predictor answers.
+    """Logs of one kind against the predictor's answers.
 
     Args:
         paths: logs; options: what they do not say, by the names of `NEEDED` and of the case command; site: whose constants hold.

@@ -10,14 +10,14 @@ Source: vLLM's `get_num_blocks` (vllm/v1/core/kv_cache_utils.py), SGLang's `mem_
 from __future__ import annotations
 
 RESERVED_BYTES = 4 * 2**30
-"""Memory of a GPU for activations, CUDA graphs and communication beside weights and KV cache: of 2, 3, 4 and 5 GiB the one with which
-prompts of the selection families (data/evaluation/serving_split.yaml) begin to wait at the measured numbers of clients."""
+"""Memory of a GPU for activations, CUDA graphs and communication (bytes): chosen among 2, 3, 4 and 5 GiB by the number of clients at which
+prompts of the selection families (data/evaluation/serving_split.yaml) begin to queue."""
 
 
 def cache_bytes(
     memory_bytes: float, weight_bytes: float, share: float = 0.9, reserved_bytes: float = RESERVED_BYTES, of_free: bool = False
 ) -> float:
-    """The KV cache beside the weights (bytes), negative where there is no room; the module says the formula.
+    """Size of the KV cache (bytes), negative where the weights leave none; the module has the formula.
 
     Args:
         memory_bytes, weight_bytes, reserved_bytes: of one GPU, or of all of a replica: device memory, weights, what else is held.

@@ -62,7 +62,7 @@ def resident(replica: Replica, i: int) -> int:
 
 @inner(error_model="numpy", _nrt=False)
 def keep(replica: Replica, node: int) -> None:
-    """One more request uses a part of a prefix, and all above it."""
+    """One more request uses a part of a prefix, and all above it; parts in use leave the LRU list."""
     state = replica.state
     while node != NONE:
         prefix = replica.prefixes[node]
@@ -75,7 +75,7 @@ def keep(replica: Replica, node: int) -> None:
 
 @inner(error_model="numpy", _nrt=False)
 def leave(replica: Replica, node: int) -> None:
-    """One request fewer uses a part of a prefix, and all above it; what nobody uses now goes after all that was left before."""
+    """One request fewer uses a part of a prefix, and all above it; a part without users joins the end of the LRU list."""
     state = replica.state
     while node != NONE:
         prefix = replica.prefixes[node]
@@ -93,7 +93,7 @@ def leave(replica: Replica, node: int) -> None:
 
 @inner(error_model="numpy", _nrt=False)
 def unlink(replica: Replica, node: int) -> None:
-    """Take a part of a prefix out of those that nobody uses."""
+    """Take a part of a prefix out of the LRU list of parts without users."""
     state, prefix = replica.state, replica.prefixes[node]
     if prefix.older > 0:
         replica.prefixes[prefix.older - 1].newer = prefix.newer
@@ -145,7 +145,7 @@ def reusable(replica: Replica, i: int) -> int:
 
 @inner(error_model="numpy", _nrt=False)
 def remember(replica: Replica, i: int) -> None:
-    """The request's blocks are freed: they will be taken after all that are free already."""
+    """Append the request's freed blocks to the LRU free list."""
     state, requests = replica.state, replica.requests
     if requests[i].blocks > 0:
         requests[i].newer = NONE
@@ -159,7 +159,7 @@ def remember(replica: Replica, i: int) -> None:
 
 @inner(error_model="numpy", _nrt=False)
 def overwrite(replica: Replica, blocks: int) -> None:
-    """Take free blocks: those that hold nobody's tokens, then those that have been free longest."""
+    """Take free blocks: those without cached tokens first, then from the LRU end of the free list."""
     state = replica.state
     used = min(blocks, state.fresh)
     state.fresh -= used
@@ -175,7 +175,7 @@ def overwrite(replica: Replica, blocks: int) -> None:
 
 @inner(error_model="numpy", _nrt=False)
 def reclaim(replica: Replica, i: int) -> None:
-    """The request takes its free blocks out of the order in which they would be taken; the next to be taken are these."""
+    """Take the request's blocks out of the LRU free list; they count as free blocks without cached tokens."""
     state, requests = replica.state, replica.requests
     if requests[i].freed == 0:
         return

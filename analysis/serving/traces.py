@@ -38,7 +38,7 @@ HASHES, HASHED_TOKENS = "hash_ids", 512
 
 
 def read_trace(path: str | Path, tokens_per_word: float = 0.0, turns: int = 1) -> pd.DataFrame:
-    """A trace as a table: its own columns where it is nobody's that is known here, else `arrived_at` (if there are times) and `LENGTHS`.
+    """A trace as a table: of a known format `arrived_at` (if there are times) and `LENGTHS`, else its own columns.
 
     Args:
         tokens_per_word: of texts without token counts; 0: not given; turns: of a conversation at most, each prompt with all before it.
@@ -78,7 +78,7 @@ MOST_CUT = 0.1
 
 
 def _check_history(frame: pd.DataFrame, path: str | Path, named: str) -> None:
-    """Refuse sessions whose prompts do not hold the turns before them, which nothing in BurstGPT's schema says."""
+    """Refuse sessions whose prompts do not hold the turns before them: BurstGPT's schema leaves that open."""
     prompts, answers = (numeric(frame[name]) for name in LENGTHS)
     before = (prompts + answers).groupby(frame["session_id"]).shift()
     cut = float((prompts < before)[before.notna()].mean()) if before.notna().any() else 0.0

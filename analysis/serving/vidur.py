@@ -1,4 +1,4 @@
-"""What does VIDUR's own JSON configuration ask for, and does our scheduler make a recorded run's batches, given its step times?
+"""VIDUR's own JSON configuration as a simulation of ours, and the replay of a recorded run with its step times.
 
 Read as VIDUR 7d47513 writes it: requests, scheduler and limits, replicas and routing, time limit. Keys of VIDUR's that have no bearing on
 these (`without_bearing`) are let through, any other is refused; step times are not in the file. The number of KV blocks, where the file

@@ -187,7 +187,7 @@ def answered(cases: Sequence[Case], site: Site | None = None) -> pd.DataFrame:
 
 
 def _doubts(item: Case) -> tuple[str, ...]:
-    """What the interval says of a run that no calibrating source resembles."""
+    """Notes on the interval of a run that no calibrating source resembles."""
     what = fitted().unmeasured(item)
     if what:
         return (f"{what} is in no measured run: interval {interval.UNSEEN:g} times as wide",)

@@ -210,7 +210,7 @@ def choice(row: dict[str, str], key: str) -> Any:
 
 
 def _megatron_bridge_fsdp(rows: Rows) -> None:
-    """Megatron-Bridge's column: nothing is sharded by it (which does not say that nothing is), or all over so many GPUs."""
+    """Megatron-Bridge's column `fsdp`: 0 leaves sharding to the other columns; a count shards everything over so many GPUs."""
     column = rows.text("fsdp")
     over = column.each(lambda cell: cell.strip() if cell.strip().isdigit() and int(cell) > 3 else "")
     shards = [

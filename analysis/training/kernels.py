@@ -91,7 +91,7 @@ TPU_CORES = {"TPU-v7x": 2}
 
 
 def _once(function: Callable[..., Floats], *sizes: Floats | float) -> Floats:
-    """A function of arrays, asked once for each different row of its arguments."""
+    """A function of arrays, called once with the distinct rows of its arguments."""
     arrays = np.broadcast_arrays(*[np.asarray(values, dtype=float) for values in sizes])
     rows = [values.ravel() for values in arrays]
     codes, first = alike(*rows)

@@ -1,4 +1,4 @@
-"""On what does a training run take place? Names of machines, and what a row of cases says of one."""
+"""On which machine does a training run take place? Names of machines, and the machine of a row of cases."""
 
 from __future__ import annotations
 

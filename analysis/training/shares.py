@@ -18,7 +18,7 @@ LEVEL = 0.9
 
 @dataclass(frozen=True)
 class Share:
-    """A fitted number: what one believes before any run is seen (`prior`), and how firmly (`spread`, of its logarithm)."""
+    """A fitted number: its value before any run is seen (`prior`) and the standard deviation of its logarithm then (`spread`)."""
 
     prior: float
     spread: float

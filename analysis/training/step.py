@@ -121,7 +121,7 @@ def _products_again(of: Cases) -> Floats:
 
 
 def ends_as_layers(of: Any) -> Any:
-    """Whether the output layer takes a block's place in the deal: where the blocks alone do not divide (126 or 94 over 8)."""
+    """Whether the output layer counts as a pipeline layer: where the blocks alone do not divide (126 or 94 over 8)."""
     shape = of.shape
     own = np.where(shape.linear_layers == 0, shape.attention_layers, shape.blocks)
     return (of.pipeline > 1) & ((own % (of.pipeline * of.virtual) != 0) | (shape.mtp_modules > 0))

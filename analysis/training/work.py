@@ -114,7 +114,7 @@ def parts(cases: Sequence[Case], hide: Hide = "none") -> Parts:
 
 
 class _Jobs:
-    """Kernels of many cases on one device and in one type of number, asked for together; each is of the cases where a mask says so.
+    """Kernels of many cases on one device and in one number type, looked up together; each belongs to the cases that a mask selects.
 
     Sizes of products and of attention follow from `shapes` alone, so that each is asked for once where all of that is alike.
     """
@@ -130,7 +130,7 @@ class _Jobs:
         return rows, [np.broadcast_to(np.asarray(column, np.float64), self.count)[rows] for column in columns]
 
     def ask(self, kind: str, part: str, where: Any, times: Any, *sizes: Any) -> None:
-        """A kernel so many times: a product in a type of number, or attention."""
+        """Add a kernel and how often it runs: a product in a number type, or attention."""
         rows, (times,) = self._rows(where, times)
         found = tuple(np.broadcast_to(np.asarray(size, np.float64), self.count)[self.first] for size in sizes)
         self.asked.setdefault(kind, []).append((part, rows, found, times))
@@ -375,7 +375,7 @@ def _update(of: Cases, jobs: _Jobs) -> None:
 
 @cache
 def system_of(machine: Machine) -> systems.System:
-    """The machine with its nodes and network as a collective's time is asked for."""
+    """The machine with its nodes and network, as `collective_time` takes it."""
     device = devices.load(machine.device)
     return systems.of_device(device) if machine.tpu else systems.cluster(device, machine.domain, machine.network_bytes_per_s)
 

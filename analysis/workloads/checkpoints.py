@@ -129,7 +129,7 @@ def _decoder(c: Config, tied: bool = False, attention: Facts | None = None, **tr
 
 
 def _context(c: Config) -> int | None:
-    """Longest sequence (tokens), None where it is not said; scaled rotary positions multiply it.
+    """Longest sequence (tokens), None where it is not stated; scaled rotary positions multiply it.
 
     As vLLM derives it (`_get_and_verify_max_len`, vllm/config/model.py): x factor, of YaRN over original_max_position_embeddings; LongRoPE
     and Llama 3's scaling say the longer context in max_position_embeddings already, as Gemma 3 does.
@@ -919,7 +919,7 @@ def is_config(text: str) -> bool:
 
 @lru_cache(1024)
 def nearest(name: str, most: int = 4) -> str:
-    """The known names that are most like a name, or which kind of layer it says that it has, as the end of a sentence."""
+    """End of a refusal: the known names most like a name, or the kind of layer that its words name."""
     known = {plain(one): model.name for model in all_models().values() for one in (model.name, *model.aliases)}
     words = [each for word in re.split(r"[^a-z0-9.]+", name[:200].lower()) for each in (word, word.rstrip("0123456789."))]
     kind = next((refused()[each] for each in words if each in refused() and not any(one.startswith(each) for one in known)), "")

@@ -663,7 +663,7 @@ def _spellings(name: str) -> Iterator[str]:
 
 
 def type_in_name(name: str) -> str:
-    """Type of the weights that a checkpoint's name says; empty where it says none: 16 bits, or the model's own."""
+    """Type of the weights that a checkpoint's name states; empty where it states none: 16 bits, or the model's own."""
     if _named(name.strip()) is None:  # the path of a configuration, which says its types itself
         return ""
     words = re.split(r"[^a-z0-9]+", name.lower().rsplit("/", 1)[-1])

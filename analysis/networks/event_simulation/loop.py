@@ -199,7 +199,7 @@ def rank_of(machine, work, node):
 
 @light_outer
 def run(machine, work, state):
-    """Run all ranks to the end; returns 0, or what ran out of room."""
+    """Run all ranks to the end; returns 0, or which array was too small."""
     control, event, bucket = state.control, state.event, state.bucket
     for rank in range(machine.npus):
         issue_ready(machine, work, state, rank)

@@ -23,7 +23,7 @@ _AROUND = re.compile(r"\x1b\[[0-9;]*m|^(?:\[default\d+\]:|\[\d+,\d+\]<std(?:out|
 
 @dataclass(frozen=True)
 class Log:
-    """What a log says.
+    """What was read from a log.
 
     Attributes:
         kind: training, serving or collective; tool: whose log it is.

@@ -139,7 +139,7 @@ def _mesh(line: str, row: dict[str, Any]) -> None:
 
 
 def _mlperf(line: str, row: dict[str, Any], path: str | Path, at: int) -> list[float]:
-    """Steps that a line of MLPerf's log tells (s); what it says of the run is put into the row."""
+    """Steps that a line of MLPerf's log holds (s); its facts of the run are put into the row."""
     from analysis.documents import parse_json
 
     if ":::MLLOG" not in line:

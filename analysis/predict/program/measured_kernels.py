@@ -31,7 +31,7 @@ class ProductTime(NamedTuple):
 
 @lru_cache(maxsize=256)
 def has_tables(device: str) -> bool:
-    """Whether products on a device are told from measured ones: its own, or those of its architecture."""
+    """Whether products on a device are predicted from measured ones: its own, or those of its architecture."""
     if devices.load(device).kind != "gpu":
         return False
     return product_times([(Matmul(1, 256, 256, 256), "f16")], [device])[device][0].source not in ("", "data sheet")
@@ -68,7 +68,7 @@ def product_times(products: Sequence[tuple[Matmul | Attention | None, str]], nam
 
 
 def _key(product: Matmul | Attention | None, kind: str) -> tuple[int, int, int, str] | None:
-    """What the kernel models are asked about a product; None where they know none."""
+    """Sizes and type of a product as the kernel models take them; None where they have none such."""
     if not isinstance(product, Matmul) or kind not in TYPES:
         return None
     alone = WEIGHTS_ALONE.get(product.weight_bits) if kind in ("bf16", "f16") else None

@@ -155,7 +155,7 @@ class _Unit:
 
 
 def _of_products(units: Sequence[_Unit], tables: Sequence[ProductTime], plain_f32: bool) -> list[str]:
-    """What an answer by kernel tables says of its products; `plain_f32`: whether 32-bit products run in 32 bits, on a GPU."""
+    """Notes on the products of an answer by kernel tables; `plain_f32`: whether 32-bit products run in 32 bits, on a GPU."""
     answered = sum(unit.runs for unit, time in zip(units, tables, strict=True) if time.source)
     every = sum(unit.runs for unit in units if unit.kind in PRODUCTS)
     bases = sorted({time.source.partition("; ")[0].partition(", ")[0] for time in tables if time.source})
@@ -284,7 +284,7 @@ def _products(units: Sequence[_Unit], f32_in: str) -> list[tuple[Matmul | Attent
 
 
 def usual(device: Device) -> str:
-    """The fidelity that answers where none is asked for: kernels on a GPU, fused on other devices."""
+    """The default fidelity: kernels on a GPU, fused on other devices."""
     return "kernels" if device.kind == "gpu" else "fused"
 
 
@@ -354,7 +354,7 @@ _KEPT: list[tuple[weakref.ref[Module], Callable[[Tensor], bool] | None, bool, li
 
 
 def _units(module: Module, on_chip: Callable[[Tensor], bool] | None, *, fused: bool) -> list[_Unit]:
-    """What is timed as one; kept for the last few programs, since the same one is asked about on one device after the other."""
+    """The units that are timed; cached for the last few programs, since one program is predicted for one device after the other."""
     for kept, hidden, as_kernels, units in _KEPT:
         if kept() is module and hidden is on_chip and as_kernels == fused:
             return units

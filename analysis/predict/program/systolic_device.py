@@ -32,7 +32,7 @@ class Arrays(Strict):
 
 
 class ArrayFile(Strict):
-    """`data/hardware/matrix_units.yaml`, which has the sources; assumed: what is said of a device whose slots are nobody's figure."""
+    """`data/hardware/matrix_units.yaml`, which has the sources; assumed: note on a device whose slots are assumed."""
 
     arrays: dict[str, Arrays]
     assumed: dict[str, str]

@@ -91,7 +91,7 @@ def candidates(row: dict[str, str]) -> pd.DataFrame:
 
 @lru_cache(maxsize=1)
 def _candidates(**row: str) -> pd.DataFrame:
-    """As `candidates`; the same question asked again, only now to be sure, needs no second search."""
+    """As `candidates`, cached: the same question with `sure` needs no second search."""
     return candidates(row)
 
 

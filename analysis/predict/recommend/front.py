@@ -80,7 +80,7 @@ def terminal(front: pd.DataFrame) -> str:
 
 
 def table(plans: pd.DataFrame) -> str:
-    """Plans in lines, without the columns that say nothing: all empty, 1 throughout, or of one type or mode."""
+    """Plans as lines of text, without uninformative columns: all empty, 1 throughout, or of one type or mode."""
     alike = [name for name in ("mode", "precision", "kv_precision", "recompute") if name in plans and plans[name].nunique() == 1]
     shown = [name for name in (*PLAN, "clients", "replicas") if name in plans and name not in alike]
     out = plans[[name for name in shown if not plans[name].isin(["", 1, None]).all()]].copy()

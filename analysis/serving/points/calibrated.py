@@ -111,7 +111,7 @@ class Served:
         return found["tpot"], found["ttft"], more
 
     def _at_site(self, target: str) -> tuple[float, str]:
-        """What the site's constants multiply a time by, and what is said of it."""
+        """The factor by which the site's constants multiply a time, and a note on it."""
         if self.site is None:
             return 1.0, ""
         factor, _, _, said = self.site.adjust(f"{target}_ms", site_terms(features([self.case], self.raw)), np.ones(1), np.ones(1))

@@ -1,4 +1,4 @@
-"""What is asked? One serving point: model, device, engine, plan, lengths, clients; read from a table in aiconfigurator's columns."""
+"""One serving point: model, device, engine, plan, lengths, clients; read from a table in aiconfigurator's columns."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ def _plan(row: Row, prefix: str, experts: Experts | None) -> tuple[Plan, bool]:
 
 
 def _widths_of_none(row: Row, prefix: str, plan: Plan, model: Model) -> list[str]:
-    """What is said of experts that a dense model has not, for `assumed`; tables repeat the attention's width there."""
+    """Note for `assumed` on widths of experts that a dense model does not have; tables repeat the attention's width there."""
     widths = {"moe_tp_size": (1, plan.tensor, plan.gpus), "moe_ep_size": (1,)}
     given = {prefix + name: _count(row, prefix + name, 1) for name in widths} if model.experts is None else {}
     stray = [f"{name} {width}" for name, width in given.items() if width not in widths[name.removeprefix(prefix)]]
@@ -323,7 +323,7 @@ def _widths_of_none(row: Row, prefix: str, plan: Plan, model: Model) -> list[str
 
 
 def _clients(row: Row, prefix: str, plan: Plan, tokens: int) -> tuple[int, list[str]]:
-    """Requests in flight on a rank, for requests of so many tokens, and what to say where they do not divide by the ranks."""
+    """Requests in flight on a rank, for requests of so many tokens, and a note where they do not divide by the ranks."""
     shipped = _count(row, prefix + "attention_dp_size", plan.attention_data)
     asked = _count(row, prefix + "batch_size", 1 if row.get("arrival") == "poisson" else None) * shipped
     if asked > MOST_CLIENTS:
@@ -336,7 +336,7 @@ def _clients(row: Row, prefix: str, plan: Plan, tokens: int) -> tuple[int, list[
 
 
 def origin(text: str) -> str:
-    """Who measured: the vendor's own gap analysis, or (also when nothing is said) the public benchmark."""
+    """Who measured: the vendor's own gap analysis, or (the default) the public benchmark."""
     return "vendor" if "auto-gap-analysis" in text or "gtl_job" in text else "benchmark"
 
 
@@ -475,7 +475,7 @@ def _arrival(row: Row, ranks: int) -> dict[str, Any]:
 
 
 def _weights(row: Row, model: Model, device: str, asked: bool, assumed: list[str]) -> tuple[str, str, str, str]:
-    """Label of a row's weights, and types of their products, attention and experts; what is not said is put into `assumed`."""
+    """Label of a row's weights, and types of their products, attention and experts; defaults are noted in `assumed`."""
     said = [row.get(key, "") for key in ("gemm_quant_mode", "moe_quant_mode", "precision")]
     if not any(said):  # as engines load it: the type that the checkpoint's name says, else its own, else 16 bits
         named = models.type_in_name(row["model_path"]) if asked else ""

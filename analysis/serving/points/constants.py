@@ -29,8 +29,7 @@ CALIBRATED_BY = ("mode", "origin")
 """Groups with interval ends of their own: published settings bring answers closer than inferred ones, one worker closer than two kinds."""
 DOUBT_OF: dict[str, Literal["doubt", "doubt_prompt"]] = {"tpot": "doubt", "ttft": "doubt_prompt"}
 UNSEEN = 1.5
-"""How attention ranks of an engine wait for each other, and how a GPU serves, only such rows tell: with none among those calibrated on, so
-much wider."""
+"""Factor on an interval where no calibrated row has the engine with that kind of attention ranks, or the GPU."""
 NORMAL_90 = 1.645
 """Half the width of a normal distribution's middle 90 %, in standard deviations."""
 LOAD = 0.6
@@ -161,7 +160,7 @@ LONG_S = (0.03, 1.0)
 
 
 def difficulty_terms(frame: pd.DataFrame) -> pd.DataFrame:
-    """What makes an answer more or less certain beside kernels.
+    """Features of the error's scale, the kernels' doubt apart.
 
     Origin, engine, two kinds of workers, a full KV cache, clients, experts, many attention ranks, TensorRT-LLM's time to the first token.
     """

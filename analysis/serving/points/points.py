@@ -245,7 +245,7 @@ def operator_count(c: Configuration) -> float:
 
 
 def at_least(case: Case, least: tuple[int, ...]) -> bool:
-    """Is the release of a case's engine said, and this one or later?"""
+    """Is the release of a case's engine known, and this one or later?"""
     return tuple(map(int, re.findall(r"\d+", case.version)[: len(least)])) >= least
 
 
@@ -344,7 +344,7 @@ def points(cases: list[Case | None], library: Any, hide: str = "none", host: dic
 
 
 def release(engine: str, version: str) -> str:
-    """Engine and release without its patches, such as `vllm 0.19`; empty where no version is said."""
+    """Engine and release without its patches, such as `vllm 0.19`; empty where no version is given."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
     return f"{engine} {found[1]}.{found[2]}" if found else ""
 

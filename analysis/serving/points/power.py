@@ -83,7 +83,7 @@ def work(case: Case, batch: float, prompt_tokens: float, output_tokens: float) -
 
 
 def drawn_w(case: Case, tpot_s: float) -> tuple[float, float, float] | None:
-    """Power of one GPU while it serves a point, and its 90 % interval (W); None: no board limit is known, or prompts have their GPUs."""
+    """Power of one GPU while it serves a point, and its 90 % interval (W); None: no board limit is known, or prompts run on others."""
     limit = devices.load(case.device).tdp_w
     if limit is None or case.prefill is not None:
         return None

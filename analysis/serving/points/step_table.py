@@ -62,7 +62,7 @@ FP32_FLOP = 256.0
 
 
 def router(gpu: gpus.Gpu, m: Floats, n: Floats, k: Floats, dtype: str) -> Latency:
-    """A router's product in fp32 or tf32: so few tiles that the loop over k of one of them decides, as long as it and as slow as the clock.
+    """A router's product in fp32 or tf32: it has few tiles, so the loop over k within one decides, in proportion to k over the clock.
 
     Formula: measured(m) k / ROUTER_K x clock of the GB200 / clock, and at least 2 m n k / rate.
     """

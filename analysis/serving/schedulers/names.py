@@ -1,4 +1,4 @@
-"""Which schedulers are there? The one list of names: a new one gets a line here, a file beside this one and a branch in `dispatch`."""
+"""Which schedulers are there? The one list of names: a new scheduler gets a line here, a file in this folder and a branch in `dispatch`."""
 
 from __future__ import annotations
 

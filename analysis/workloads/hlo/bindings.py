@@ -1,4 +1,4 @@
-"""The only door to jaxlib's MLIR bindings (private, pinned): bytes in, a module of operations as XLA would import them out.
+"""The only use of jaxlib's MLIR bindings (private, pinned): from bytes to a module of operations as XLA would import them.
 
 It runs in the child process that `analysis.workloads.hlo.reader` starts, never in the caller's.
 """
@@ -35,7 +35,7 @@ _registered = False
 
 @dataclass(frozen=True)
 class Unread:
-    """An attribute that the bindings cannot read: a constant of complex numbers. What tells it from others is its text."""
+    """An attribute that the bindings cannot read, a constant of complex numbers; its text identifies it."""
 
     text: str
     is_splat: bool
@@ -123,7 +123,7 @@ def _checked(match: re.Match[bytes]) -> bytes:
 
 
 def _raise_for_memory(error: Exception) -> None:
-    """Pass on that there is no memory left, which is no fault of the program: these bindings may tell it as any error."""
+    """Raise MemoryError where memory ran out, which these bindings may report as any error and is no fault of the program."""
     if isinstance(error, MemoryError) or str(error).strip() == "std::bad_alloc":
         raise MemoryError from None
 

@@ -1,4 +1,4 @@
-"""What do XLA's import steps make of one operator? Most leave as it is; for the others XLA is asked once a kind. (Child process.)
+"""What do XLA's import steps make of one operator? Most they leave alone; for the others XLA runs once for each kind. (Child process.)
 
 A program without loops, branches, complex numbers and dynamic shapes needs no pass over all of it: `rule` says for each kind of operator
 (name, types, attributes, which operands are constants or made by an operator that a rewriting looks into) whether anything would change,

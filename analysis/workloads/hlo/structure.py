@@ -87,7 +87,7 @@ def loop(walker: Walker, operation: Any, name: str, operands: list[Any], results
 
 
 def branches(walker: Walker, operation: Any, name: str, operands: list[Any], results: list[Any], scope: int, trips: int) -> None:
-    """A `case` or `if`: the branch with the most operations (then bytes), as XLA takes the dearest."""
+    """A `case` or `if`: the branch with the most operations (then bytes), as XLA counts the most expensive one."""
     best: tuple[Any, ...] | None = None
     lists: tuple[list[Any], ...] = (walker.operator_work, walker.operator_scope, walker.operator_operands, walker.scopes)
     starts = [len(each) for each in lists]

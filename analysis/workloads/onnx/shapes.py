@@ -177,7 +177,7 @@ _LIKE_FIRST = {
 
 
 def _contributed(node: NodeProto, inputs: list[tuple[int | None, ...] | None]) -> tuple[int | None, ...] | None:
-    """Sizes of the results of ONNX Runtime's own operators, all alike; None where no rule tells."""
+    """Sizes of the results of ONNX Runtime's own operators, all alike; None where no rule is known."""
     first = inputs[0] if inputs else None
     second = inputs[1] if len(inputs) > 1 else None
     given = {each.name: each.i for each in node.attribute}
