@@ -121,10 +121,10 @@ def predict_one(model: str, device: str, **setting: Any) -> Any:
     import inspect
 
     from analysis.errors import InputError
-    from analysis.serving.points.waterfall import one, question
+    from analysis.serving.points.waterfall import Question, one
     from analysis.vocabulary import ALSO, read_as
 
-    known = {**inspect.signature(question).parameters, "site": inspect.signature(one).parameters["site"]}
+    known = {**inspect.signature(Question).parameters, "site": inspect.signature(one).parameters["site"]}
     setting = {read_as(name, known, ALSO) or name: value for name, value in setting.items()}
     for name, value in setting.items():
         if name not in known:

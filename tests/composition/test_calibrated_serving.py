@@ -36,7 +36,7 @@ steps: {model: llama-3.1-8b, device: h100, precision: bf16}
 
 def closed_loop_both_ways(**asked: object) -> tuple[np.ndarray, np.ndarray, int]:
     """Mean times to first token and per output token by the compiled closed loop and by the engine of requests, and its preemptions."""
-    case = waterfall.question(**asked)  # type: ignore[arg-type]
+    case = waterfall.Question(**asked).case()  # type: ignore[arg-type]
     raw = points([case], LIBRARY)
     e = raw.engines[0]
     lengths = drawn(int(e["requests"]), int(e["input"]), int(e["output"]), float(e["low"]))

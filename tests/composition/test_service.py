@@ -543,7 +543,7 @@ def test_a_gpu_has_one_name_however_it_is_written():
     asked = {"backend": "vLLM", "model_path": "Qwen/Qwen3-32B", "isl": 1024, "osl": 1024, "tp_size": 8, "batch_size": 8, "mode": "Agg"}
     found, _ = cases.read(pd.DataFrame([asked | {"system": name, "gemm_quant_mode": "FP8"} for name in ("b200_sxm", "B200_SXM", "B200")]))
     assert found[0] is not None and found[0] == found[1] == found[2]
-    assert waterfall.question("qwen3-32b", "b200").device == "b200_sxm"
+    assert waterfall.Question("qwen3-32b", "b200").case().device == "b200_sxm"
 
 
 @pytest.mark.parametrize(("count", "seed"), [(1, 1), (2, 2), (160, 1), (5121, 2)])

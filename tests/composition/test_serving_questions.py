@@ -114,7 +114,7 @@ def test_a_replica_over_a_network_says_so_and_waits_for_it(device, gpus, most):
         for count in (8, gpus)
     )
     assert over > inside  # part 3: communication
-    assert waterfall.question("llama-3.1-405b", "gb200", 16).plan.gpus == 16  # one rack's NVLink
+    assert waterfall.Question("llama-3.1-405b", "gb200", 16).case().plan.gpus == 16  # one rack's NVLink
 
 
 HYBRIDS = [
@@ -319,7 +319,7 @@ def test_adapters_served_together():
 
 def test_a_step_takes_at_least_its_weights_and_its_cache():
     """Llama 3.1 70B in bf16 on 8 H100: its layers and head; of each cached token 2 x 80 layers x 1 KV head x 128 x 2 bytes a GPU."""
-    case = waterfall.question("llama-3.1-70b", "h100_sxm", 8, precision="bf16")
+    case = waterfall.Question("llama-3.1-70b", "h100_sxm", 8, precision="bf16").case()
     cached = 32 * 4000 * 2 * 80 * 128 * 2
     weights = 2 * (sum(case.model.matrices.values()) - case.model.hidden * case.model.vocabulary) / 8
     assert points_module.floors_s(case, 32, 4000)[1] == pytest.approx((weights + cached) / 3.35e12, rel=0.01)

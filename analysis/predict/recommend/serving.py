@@ -17,7 +17,7 @@ from analysis.serving.points.answers import ENDS, answer
 from analysis.serving.points.cases import Case, Plan, check_engine, in_words
 from analysis.serving.points.constants import load
 from analysis.serving.points.points import room
-from analysis.serving.points.waterfall import question
+from analysis.serving.points.waterfall import Question
 from analysis.vocabulary import ENGINES
 
 MODES = ("agg", "disagg")
@@ -111,7 +111,8 @@ def _bases(asked: Asked) -> list[tuple[Case, str]]:
 
     def base(way: tuple[str, str, str]) -> tuple[Case, str]:
         device, engine, precision = way
-        return question(asked.model, device, 1, 1, *asked.lengths, engine, precision, kv_precision=asked.kv_precision), device
+        found = Question(asked.model, device, 1, 1, *asked.lengths, engine, precision, kv_precision=asked.kv_precision)
+        return found.case(), device
 
     ways = [(device, engine, kind) for device in asked.devices for engine in runs_on(device) for kind in asked.precisions]
     return [base(way) for way in ways] if len(asked.precisions) == 1 else _answered(ways, base)

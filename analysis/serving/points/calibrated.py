@@ -28,7 +28,7 @@ from analysis.serving.points.constants import Constants, Parameters, load, on_ot
 from analysis.serving.points.operators import BATCH, BEFORE, CACHED, PROMPT, SEQUENCES, TOKENS
 from analysis.serving.points.points import Points, features, points
 from analysis.serving.points.step_table import StepTable
-from analysis.serving.points.waterfall import question
+from analysis.serving.points.waterfall import Question
 from analysis.serving.requests import Requests
 from analysis.serving.simulate import Result
 from analysis.serving.steps import Grid, StepTime
@@ -203,7 +203,7 @@ def served(requests: Requests, library: Any = None, site: Site | None = None, **
     mean = [float(column.mean()) if len(requests) else 2.0 for column in (requests.prefill_tokens, requests.decode_tokens)]
     input_tokens, output_tokens = (max(least, round(tokens / MEAN_LENGTH)) for least, tokens in zip((1, 2), mean, strict=True))
     library = library or KernelLibrary.load()
-    case = question(**asked, clients=1, input_tokens=input_tokens, output_tokens=output_tokens)
+    case = Question(**asked, clients=1, input_tokens=input_tokens, output_tokens=output_tokens).case()
     if not settings.rule(case).max_running:  # as many as the benchmark had clients
         default = next(rule for rule in settings.rules() if rule.engine == case.engine and rule.script == "default")
         case = dataclasses.replace(case, max_running=default.max_running)

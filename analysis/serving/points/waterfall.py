@@ -108,30 +108,12 @@ def _front_end_s(engine: Any) -> float:
 COUNTS = {"gpus": "tp_size", "clients": "batch_size", "input_tokens": "isl", "output_tokens": "osl", "expert_parallel": "moe_ep_size"}
 READ_AS = COUNTS | {"model": "model_path", "device": "system", "engine": "backend"}
 READ_AS |= {"kv_precision": "kvcache_quant_mode", "draft_tokens": "nextn"}
-"""Argument of `one` -> column of a table of serving points, where it is called otherwise; counts are at least 1."""
+"""Field of `Question` -> column of a table of serving points, where it is called otherwise; counts are at least 1."""
 
 
-def question(
-    model: str,
-    device: str,
-    gpus: int = 1,
-    clients: int = 16,
-    input_tokens: int = 1024,
-    output_tokens: int = 1024,
-    engine: str = "vllm",
-    precision: str = "",
-    expert_parallel: int = 1,
-    kv_precision: str = "",
-    memory_utilization: float = 0.0,
-    max_batched_tokens: int = 0,
-    engine_version: str = "",
-    lora_adapters: int = 0,
-    lora_rank: int = 0,
-    draft: str = "",
-    draft_tokens: int = 0,
-    acceptance: float | None = None,
-) -> Case:
-    """A question as a case, read as a row of `predict serving` is.
+@dataclass(frozen=True)
+class Question:
+    """How fast does a served model answer?
 
     Args:
         model, device: names as in data/workloads/models.yaml and data/hardware (or the kernel tables); gpus: tensor-parallel.
@@ -142,22 +124,43 @@ def question(
         lora_adapters, lora_rank: LoRA adapters in memory, and their rank (0: vLLM's default).
         draft: mtp, eagle, eagle3 or a model; draft_tokens: drafted in a step; acceptance: chance that one is right (None: not known).
     """
-    # of all arguments, before there is any other name
-    said = locals() | {"acceptance": "" if acceptance is None else str(acceptance)}
-    for key in COUNTS:
-        if isinstance(said[key], (int, float)) and (said[key] != int(said[key]) or said[key] < 1):
-            raise InputError(f"{key} is {said[key]:g}; expected a whole number, at least 1", key=key)
-    if gpus % expert_parallel:
-        raise InputError(f"{gpus} GPUs cannot be cut into {expert_parallel} expert groups", key="expert_parallel")
-    try:
-        row = {READ_AS.get(key, key): value for key, value in said.items() if value}
-        return read_case(row | {"attention_dp_size": 1, "moe_tp_size": gpus // expert_parallel})
-    except InputError as error:
-        if error.path is not None:  # a file that the question names
-            raise
-        key = error.key or ""
-        name = next((argument for argument, column in READ_AS.items() if column == key), key)
-        raise InputError(error.message.replace(key, name) if key else error.message, key=name or None) from None
+
+    model: str
+    device: str
+    gpus: int = 1
+    clients: int = 16
+    input_tokens: int = 1024
+    output_tokens: int = 1024
+    engine: str = "vllm"
+    precision: str = ""
+    expert_parallel: int = 1
+    kv_precision: str = ""
+    memory_utilization: float = 0.0
+    max_batched_tokens: int = 0
+    engine_version: str = ""
+    lora_adapters: int = 0
+    lora_rank: int = 0
+    draft: str = ""
+    draft_tokens: int = 0
+    acceptance: float | None = None
+
+    def case(self) -> Case:
+        """The question as a case, read as a row of `predict serving` is."""
+        said = vars(self) | {"acceptance": "" if self.acceptance is None else str(self.acceptance)}
+        for key in COUNTS:
+            if isinstance(said[key], (int, float)) and (said[key] != int(said[key]) or said[key] < 1):
+                raise InputError(f"{key} is {said[key]:g}; expected a whole number, at least 1", key=key)
+        if self.gpus % self.expert_parallel:
+            raise InputError(f"{self.gpus} GPUs cannot be cut into {self.expert_parallel} expert groups", key="expert_parallel")
+        try:
+            row = {READ_AS.get(key, key): value for key, value in said.items() if value}
+            return read_case(row | {"attention_dp_size": 1, "moe_tp_size": self.gpus // self.expert_parallel})
+        except InputError as error:
+            if error.path is not None:  # a file that the question names
+                raise
+            key = error.key or ""
+            name = next((argument for argument, column in READ_AS.items() if column == key), key)
+            raise InputError(error.message.replace(key, name) if key else error.message, key=name or None) from None
 
 
 def one(model: str, device: str, gpus: int = 1, *rest: Any, library: Any = None, site: Site | None = None, **asked: Any) -> One:
@@ -168,11 +171,11 @@ def one(model: str, device: str, gpus: int = 1, *rest: Any, library: Any = None,
     >>> r.answer["tpot_ms"], r.parts  # doctest: +SKIP
 
     Args:
-        site: whose constants hold (`analysis.site.read_site`), None: nobody's.
+        model, device, gpus, rest, asked: as of `Question`; library: kernels; site: whose constants hold (`analysis.site.read_site`).
     """
     from analysis.kernels.library import KernelLibrary
 
-    case = question(model, device, gpus, *rest, **asked)
+    case = Question(model, device, gpus, *rest, **asked).case()
     parameters = load()
     result = answer([case], parameters, library or KernelLibrary.load(), site)
     if result.raw.status[0]:

@@ -9,8 +9,7 @@ import pytest
 from analysis.kernels import gpus
 from analysis.serving.points import constants
 from analysis.serving.points.power import BoardPower, drawn_w, load, work
-from analysis.serving.points.waterfall import one
-from analysis.serving.points.waterfall import question as cases_question
+from analysis.serving.points.waterfall import Question, one
 from analysis.studies.serving.energy_per_token import published, study
 from analysis.studies.serving.power import fit
 from analysis.workloads import models
@@ -128,7 +127,7 @@ def test_a_step_reads_the_experts_that_its_tokens_choose() -> None:
 def test_work_of_latent_attention_by_hand() -> None:
     """DeepSeek's: a query meets 512 + 64 values of a cached token and weighs 512 of them, each of 128 heads, over 61 layers (config.json);
     the cache is one row of 576 values a layer on each GPU, whatever the tensor parallelism."""
-    case = cases_question("deepseek-v3", "h200_sxm", 8, precision="fp8", kv_precision="bf16")
+    case = Question("deepseek-v3", "h200_sxm", 8, precision="fp8", kv_precision="bf16").case()
     short, long = (work(case, 10.0, cached, 1e-6) for cached in (0.0, 1000.0))
     prompts = work(case, 10.0, 1000.0, 1e9)  # prompts shared out over so many tokens that none is left, half of which are cached
     assert prompts.compute_s > short.compute_s
@@ -162,7 +161,7 @@ def test_a_token_multiplies_the_experts_that_it_chooses() -> None:
 
 def test_power_of_a_served_point_by_hand() -> None:
     """One H100 (700 W) at the committed constants, a step of 10 ms; none where prompts have GPUs of their own or no limit is known."""
-    power, case = load(), cases_question("llama-3.1-8b", "h100_sxm", 1, clients=16, precision="fp8")
+    power, case = load(), Question("llama-3.1-8b", "h100_sxm", 1, clients=16, precision="fp8").case()
     done = work(case, 16, 0.9 * 1024, 0.9 * 1024)
     central, lower, upper = drawn_w(case, 0.010) or (0.0, 0.0, 0.0)
     assert central == pytest.approx(700 * min(1, power.base + power.memory * done.memory_s / 0.01 + power.compute * done.compute_s / 0.01))
@@ -170,20 +169,20 @@ def test_power_of_a_served_point_by_hand() -> None:
     assert lower <= central <= upper <= 700 and 700 * power.base < central
     assert (drawn_w(case, 0.020) or (0.0,))[0] < central  # the same work in twice the time
     assert drawn_w(replace(case, prefill=case.plan), 0.010) is None
-    assert drawn_w(cases_question("llama-3.1-8b", "TPU-v6e", 1, clients=1), 0.010) is None
+    assert drawn_w(Question("llama-3.1-8b", "TPU-v6e", 1, clients=1).case(), 0.010) is None
 
 
 def test_clients_that_wait_draw_no_power() -> None:
     """Of 2,000 and of 10,000 clients the same 1,024 run at a time (vLLM's limit on an H100); a step of theirs takes as long."""
-    many, more = (cases_question("llama-3.1-8b", "h100_sxm", 1, clients=n, input_tokens=64, output_tokens=64) for n in (2000, 10_000))
+    many, more = (Question("llama-3.1-8b", "h100_sxm", 1, clients=n, input_tokens=64, output_tokens=64).case() for n in (2000, 10_000))
     assert drawn_w(many, 1.0) == drawn_w(more, 1.0)
-    few = cases_question("llama-3.1-8b", "h100_sxm", 1, clients=500, input_tokens=64, output_tokens=64)
+    few = Question("llama-3.1-8b", "h100_sxm", 1, clients=500, input_tokens=64, output_tokens=64).case()
     assert (drawn_w(few, 1.0) or (1e9,))[0] < (drawn_w(many, 1.0) or (0.0,))[0] < 700
 
 
 def test_power_is_of_the_requests_that_the_cache_holds() -> None:
     """Llama 3.1 8B in FP8 on an L4: of 64 clients with prompts of 4,096 tokens as many run as `predict one` says that the cache holds."""
-    power, case = load(), cases_question("llama-3.1-8b", "L4", 1, clients=64, input_tokens=4096, output_tokens=1024, precision="fp8")
+    power, case = load(), Question("llama-3.1-8b", "L4", 1, clients=64, input_tokens=4096, output_tokens=1024, precision="fp8").case()
     room = one("llama-3.1-8b", "L4", 1, 64, 4096, 1024, precision="fp8").answer["kv_cache_tokens"] / (0.9 * (4096 + 1024))
     assert 1 < room < 64
     done = work(case, room, 0.9 * 4096, 0.9 * 1024)
@@ -194,7 +193,7 @@ def test_power_is_of_the_requests_that_the_cache_holds() -> None:
 def test_experts_see_the_tokens_of_every_rank() -> None:
     """DeepSeek-V3, eight ranks of data parallelism in attention: 8 of 256 experts for each of eight ranks' tokens, an eighth of the weights
     on each GPU; a step's products of experts are those of one rank's tokens."""
-    case = cases_question("deepseek-v3", "h200_sxm", 8, precision="fp8", expert_parallel=8)
+    case = Question("deepseek-v3", "h200_sxm", 8, precision="fp8", expert_parallel=8).case()
     wide = replace(case, plan=replace(case.plan, tensor=1, attention_data=8))
     experts = case.model.matrices["experts"]
     few, many = (work(wide, batch, 1e-9, 1.0) for batch in (1.0, 3.0))

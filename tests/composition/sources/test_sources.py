@@ -69,7 +69,7 @@ def test_what_the_host_and_kernels_that_nobody_tuned_take_is_told_by_those_who_h
 
 def test_the_host_works_between_steps_in_old_releases_alone() -> None:
     """vLLM schedules while the GPU works from 0.14.0 on (its release notes); of a release that is not said, today's is meant."""
-    base = waterfall.question("llama-3.1-70b", "h100_sxm", 8, 32, 1024, 1024, "vllm")
+    base = waterfall.Question("llama-3.1-70b", "h100_sxm", 8, 32, 1024, 1024, "vllm").case()
     cases = [replace(base, version=version) for version in ("", "0.11.1", "0.13.0", "0.14.0", "1.0")]
     assert features(list(cases), points(list(cases), KernelLibrary.load()))["old"].tolist() == [False, True, True, False, False]
 
@@ -134,7 +134,7 @@ def test_longer_answers_are_in_flight_longer() -> None:
 
 def test_a_question_without_a_published_setting_is_elsewhere() -> None:
     parameters = constants.load()
-    cases = [waterfall.question(model, "h100_sxm", 8, 32, 1024, 1024, "vllm", "fp8") for model in ("llama-3.1-70b", "llama-3.1-8b")]
+    cases = [waterfall.Question(model, "h100_sxm", 8, 32, 1024, 1024, "vllm", "fp8").case() for model in ("llama-3.1-70b", "llama-3.1-8b")]
     found = features(list(cases), points(list(cases), KernelLibrary.load()))
     assert constants.outside(found, parameters) == [(), ("settings (the engine's defaults)",)] and set(parameters.elsewhere) == {
         "tpot",

@@ -12,7 +12,7 @@ from analysis.kernels.library import KernelLibrary
 from analysis.serving.points.answers import TIMES, answer
 from analysis.serving.points.cases import Case
 from analysis.serving.points.constants import load
-from analysis.serving.points.waterfall import breakdown, question
+from analysis.serving.points.waterfall import Question, breakdown
 
 
 def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.DataFrame:
@@ -21,7 +21,7 @@ def grid(questions: Sequence[Mapping[str, Any]], library: Any = None) -> pd.Data
     refused: list[str] = []
     for asked in questions:
         try:
-            cases.append(question(**asked))
+            cases.append(Question(**asked).case())
             refused.append("")
         except InputError as error:
             cases.append(None)
