@@ -99,7 +99,7 @@ def predict_training(cases: Any) -> pd.DataFrame:
 
 
 def predict_batch(cases: Any) -> pd.DataFrame:
-    """Latency of offline batches (latency_s) with a 90 % interval."""
+    """Latency of offline batches (latency_s) with a 90 % interval; of vLLM, SGLang, TensorRT-LLM as `predict_serving`, arrival static."""
     from analysis.serving.batch import answers
 
     return answers(_table(cases, "predict batch"))

@@ -67,6 +67,7 @@ class Device(Strict):
         vector: peak of the vector (non-matrix) unit for each data type (FLOP/s).
         memory: device memory (bytes); memory_bandwidth (bytes/s).
         l2: last-level on-chip cache (bytes); l2_bandwidth (bytes/s) where measured.
+        dies: parts that a program sees as devices of their own (count); all other figures are of the whole.
         sms: streaming multiprocessors, compute units, TensorCores or CPU cores (count); lanes_per_sm: fp32 lanes of each (count).
         clock: the boost clock that the peaks refer to (Hz).
         shared_memory_per_sm, register_file_per_sm: (bytes).
@@ -86,6 +87,7 @@ class Device(Strict):
     memory_bandwidth: ByteRate
     l2: Bytes | None = None
     l2_bandwidth: ByteRate | None = None
+    dies: int = Field(default=1, ge=1)
     sms: Count | None = None
     lanes_per_sm: Count | None = None
     clock: Frequency | None = None

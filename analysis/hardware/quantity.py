@@ -80,7 +80,7 @@ Count = Annotated[Quantity, _reader("1"), AS_WRITTEN]
 
 
 PLAIN_KEYS = {
-    "aliases", "vendor", "kind", "architecture", "memory_type", "generation", "name", "title", "device", "topology", "size", "host",
+    "aliases", "vendor", "kind", "architecture", "memory_type", "generation", "name", "title", "device", "topology", "size", "host", "dies",
 }  # fmt: skip
 """Keys of devices, links, systems and network levels that hold no quantity."""
 

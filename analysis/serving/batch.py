@@ -1,13 +1,17 @@
-"""How long does an offline batch of prompts take, as LLM-Inference-Bench timed engines in 2024 on many kinds of device?
+"""How long does an offline batch of prompts take?
 
-Bytes and arithmetic over the data sheet's rates, host work, waiting for memory; `shares` of the rates are fitted (`batch_step.yaml`).
+vLLM, SGLang and TensorRT-LLM: as `points` serves requests that all come at once. Other engines, and vLLM on devices of several dies, as
+LLM-Inference-Bench timed them in 2024: bytes and arithmetic over the data sheet's rates, host work, waiting for memory; `shares` of the
+rates are fitted (`batch_step.yaml`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,43 +25,38 @@ from analysis.errors import InputError
 from analysis.hardware import devices, systems
 from analysis.hardware.devices import Device
 from analysis.paths import DATA
-from analysis.serving.points.cases import check_engine, machine
+from analysis.serving.points import answers as points
+from analysis.serving.points import cases as served
+from analysis.serving.points.constants import load
 from analysis.training.shares import ShareFile, SharesFile
-from analysis.vocabulary import engine, plain
+from analysis.vocabulary import ENGINES, engine, plain
 from analysis.workloads import models
 from analysis.workloads.models import Model
 
 Floats = NDArray[np.float64]
+Row = tuple[float, float, float, float, str, str]
 COLUMNS = ("latency_s", "lower_s", "upper_s", "throughput_tokens_per_s", "assumed", "status")
 PLATFORMS = ("NVIDIA", "AMD", "Intel", "Gaudi", "SambaNova")
 FRAMEWORKS = ("vllm", "tensorrt-llm", "deepspeed-mii", "deepspeed", "llama.cpp", "sambaflow")
 SHARES = read_yaml(DATA / "workloads" / "batch_shares.yaml", SharesFile).shares
-DIES = {"MI250": 2, "Max-1550": 2}
-"""ROCm lists the two dies of an MI250 as devices (huggingface.co/docs/optimum/amd/amdgpu/perf_hardware), Level Zero the stacks of a
-Max 1550 (intel.com/content/www/us/en/docs/oneapi/optimization-guide-gpu/2025-0/multi-stack-gpu-architecture.html, read in a stored copy:
-the most common mode is each stack as a device): a program's device is one of them. Whether a model fits is asked of the card, for a row
-may count cards."""
 SOCKET_BYTES = 1.5e12
 """DDR behind each socket of an SN40L."""
 MEASURED = ("A100-SXM4-40GB", "H100-SXM5-80GB", "MI250", "Max-1550", "Gaudi2", "SN40L")
 """Devices of LLM-Inference-Bench's rows; each was predicted with itself left out, and so are intervals of devices without rows."""
-RELEASES = "engines as LLM-Inference-Bench timed them in 2024; today's: `predict serving`, arrival static"
+RELEASES = "engines as LLM-Inference-Bench timed them in 2024"
 ONE_SIBLING = 2.0
 """A platform with one device in the fit (AMD): its interval is this much wider than NVIDIA's, which has two; nothing calibrates it."""
-BENCHMARK_DEVICES = {"a100": "A100-SXM4-40GB"}
-"""What the benchmark's names mean: its A100 are Polaris's of 40 GB (docs.alcf.anl.gov/polaris)."""
 READS = Columns(
     names=(
         "hardware", "devices", "framework", "model", "input_tokens", "output_tokens", "input_output_tokens", "batch_size", "precision",
-        "kind",
+        "kind", "engine_version",
     ),
     aliases={"batch": "batch_size"},
     also={"gpus": "devices"},
     kept=("batch_size",),
-    carried=("engine_version",),
 )  # fmt: skip
 """Columns of a table of batches: LLM-Inference-Bench's, and ours."""
-SIXTEEN_BITS = ("", "16", "bf16", "fp16", "bfloat16", "float16", "half")
+ONE_TOKEN = "one token: the time of two, less that of an output token"
 
 
 @cache
@@ -73,6 +72,7 @@ class Case:
     Attributes:
         name, shape: of the model; input_tokens, output_tokens: of each sequence.
         batch: sequences (llama.cpp: tokens of a chunk of the prompt).
+        version: of the engine, which changes nothing.
     """
 
     device: Device
@@ -83,16 +83,12 @@ class Case:
     input_tokens: int
     output_tokens: int
     batch: int
+    version: str = ""
 
     @property
     def platform(self) -> str:
         """Whose software stack runs on the device."""
-        return platform(self.device)
-
-    @property
-    def dies(self) -> int:
-        """Parts of the device that a program sees as devices of their own."""
-        return DIES.get(self.device.name, 1)
+        return "Gaudi" if self.device.name.startswith("Gaudi") else self.device.vendor
 
     @property
     def sequences(self) -> int:
@@ -109,63 +105,60 @@ class Case:
         return link.per_direction.value if link else 50e9
 
 
-def platform(device: Device) -> str:
-    """Whose software stack runs on a device."""
-    return "Gaudi" if device.name.startswith("Gaudi") else device.vendor
+def _cells(raw: dict[str, str]) -> dict[str, str]:
+    """The cells of a row, those of its devices, lengths and batch under one name each."""
+    row = {str(key).strip(): str(value).strip() for key, value in raw.items()}
+    if row.get("kind", "").lower() not in ("", "static"):
+        raise InputError(f"kind {row['kind']!r} is not covered: batches are static (all start and end together)")
+    both = row.get("input_output_tokens", "")
+    if both and (row.get("input_tokens") or row.get("output_tokens")):
+        raise InputError("input_output_tokens says what input_tokens or output_tokens say: give one of them")
+    sizes = {"devices": "1", "input_tokens": both, "output_tokens": both, "batch_size": row.get("batch", "")}
+    row |= {name: row.get(name) or other for name, other in sizes.items()}
+    if missing := next((name for name in ("hardware", "framework", *sizes) if not row.get(name)), ""):
+        raise InputError(f"{missing} is missing")
+    for name in sizes:
+        if (value := count(row, name)) is None:
+            raise InputError(f"{name} {row[name]!r} must be a whole number, at least 1")
+        row[name] = str(value)
+    return row
 
 
-def device_named(text: str) -> Device:
-    """The device that a cell names: "Nvidia A100 GPU", "AMD MI300X GPU", "GH200"."""
-    device = devices.load(BENCHMARK_DEVICES.get(devices.plain(text), text))
-    if "fp16" not in device.peak and "bf16" not in device.peak:
-        raise InputError(f"{device.name} has no 16-bit rate")
-    if platform(device) not in PLATFORMS:
-        raise InputError(f"no batch model for {device.vendor} ({device.name})")
-    return device
-
-
-def _first(row: dict[str, str], *names: str) -> int:
-    """The first of some columns that is filled, as a count."""
-    name = next((name for name in names if row.get(name)), "")
-    if not name:
-        raise InputError(f"{names[0]} is missing")
-    value = count(row, name)
-    if value is None:
-        raise InputError(f"{name} {row[name]!r} must be a whole number, at least 1")
-    return value
+def question(raw: dict[str, str]) -> Case | served.Case:
+    """A row: as a served point, a static batch, where the calibrated engine answers it, else as a batch of 2024."""
+    row = _cells(raw)
+    name, one = engine(row["framework"]), row["output_tokens"] == "1"
+    if name not in ENGINES or (name == "vllm" and devices.load(row["hardware"]).dies > 1):
+        return case(raw)
+    asked = {served.READS.read_as(name): row.get(name, "") for name in READS.names}
+    found = served.case({**asked, "arrival": "static", "gpus": row["devices"], "osl": "2" if one else row["output_tokens"]})
+    return replace(found, assumed=(*found.assumed, ONE_TOKEN)) if one else found
 
 
 def case(raw: dict[str, str]) -> Case:
-    """A row, read."""
-    row = {str(key).strip(): str(value).strip() for key, value in raw.items()}
-    where, name, precision = row.get("hardware", row.get("device", "")), row.get("model", ""), row.get("precision", "")
-    framework = {plain(engine(known)): known for known in FRAMEWORKS}.get(plain(engine(row.get("framework", ""))))
-    if not where:
-        raise InputError("hardware is missing")
-    if not row.get("framework"):
-        raise InputError(f"framework is missing ({', '.join(FRAMEWORKS)})")
+    """A row, read as a batch of 2024."""
+    row = _cells(raw)
+    name, precision = row.get("model", ""), row.get("precision", "").lower()
+    framework = {plain(engine(known)): known for known in FRAMEWORKS}.get(plain(engine(row["framework"])))
     if framework is None:
-        raise InputError(f"framework {row['framework']!r} is not covered ({', '.join(FRAMEWORKS)})")
-    if precision.lower() not in SIXTEEN_BITS:
-        raise InputError(f"precision {precision!r} is not covered: batches are answered in 16 bits; `predict serving` knows other types")
-    if row.get("kind", "").lower() not in ("", "static"):
-        raise InputError(f"kind {row['kind']!r} is not covered: batches are static (all start and end together)")
+        raise InputError(f"framework {row['framework']!r} is not covered ({', '.join(FRAMEWORKS)}, sglang)")
+    if precision and served.PRECISIONS.get(precision) != "bf16":
+        raise InputError(f"precision {row['precision']!r} is not covered: {framework} is answered in 16 bits here")
     shape = models.load(name)
     if not shape.causal:
         raise InputError(f"{name}: an encoder generates no tokens")
     if shape.latent or shape.linear:
         raise InputError(f"{name}: latent and linear attention are not covered here")
-    if row.get("input_output_tokens") and (row.get("input_tokens") or row.get("output_tokens")):
-        raise InputError("input_output_tokens says what input_tokens or output_tokens say: give one of them")
     found = Case(
-        device=device_named(where),
-        devices=_first({"devices": "1", **row}, "devices"),
+        device=devices.load(row["hardware"]),
+        devices=int(row["devices"]),
         framework=framework,
         name=name,
         shape=shape,
-        input_tokens=_first(row, "input_tokens", "input_output_tokens"),
-        output_tokens=_first(row, "output_tokens", "input_output_tokens"),
-        batch=_first(row, "batch_size", "batch"),
+        input_tokens=int(row["input_tokens"]),
+        output_tokens=int(row["output_tokens"]),
+        batch=int(row["batch_size"]),
+        version=row.get("engine_version", ""),
     )
     _check(found)
     return found
@@ -174,10 +167,14 @@ def case(raw: dict[str, str]) -> Case:
 def _check(found: Case) -> None:
     """Refuse a batch that cannot be run."""
     device, shape = found.device, found.shape
+    if "fp16" not in device.peak and "bf16" not in device.peak:
+        raise InputError(f"{device.name} has no 16-bit rate")
+    if found.platform not in PLATFORMS:
+        raise InputError(f"no batch model for {device.vendor} ({device.name})")
     if shape.learned_positions:
         models.check_length(found.name, found.input_tokens + found.output_tokens, "input_tokens")
-    check_engine(engine(found.framework), device.name)
-    most = machine(device.name).devices_per_node * found.dies
+    served.check_engine(engine(found.framework), device.name)
+    most = served.machine(device.name).devices_per_node * device.dies
     if found.devices > most:
         raise InputError(f"{found.devices} devices: links without a network join {most} {device.name}; one node is covered")
     if found.framework in ("vllm", "tensorrt-llm") and shape.heads % found.devices:
@@ -187,11 +184,6 @@ def _check(found: Case) -> None:
         raise InputError(f"{2 * shape.parameters / 1e9:.0f} GB of 16-bit weights do not fit into {memory / 1e9:.0f} GB")
 
 
-def read(frame: pd.DataFrame) -> tuple[list[Case | None], list[str]]:
-    """Every row of a table (cells as text), and why those that could not be read could not."""
-    return read_cases(frame, case)
-
-
 def table(cases: Sequence[Case]) -> pd.DataFrame:
     """What `latency` needs of each case, a row each (bytes, FLOP, counts)."""
     return pd.DataFrame(
@@ -199,7 +191,7 @@ def table(cases: Sequence[Case]) -> pd.DataFrame:
             "framework": item.framework,
             "platform": item.platform,
             "devices": item.devices,
-            "dies": item.dies,
+            "dies": item.device.dies,
             "bandwidth": item.device.memory_bandwidth_bytes_per_s,
             "peak": item.device.peak_flop_per_s("bf16" if "bf16" in item.device.peak else "fp16"),
             "link": item.link_bytes_per_s,
@@ -290,20 +282,36 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
 
     Throughput counts input and output tokens of all sequences that are run, as the benchmark defines it.
     """
-    cases, reasons = read(frame)
-    out = pd.DataFrame({name: np.full(len(frame), np.nan) for name in COLUMNS[:4]}).assign(assumed="", status=reasons)
-    rows = [index for index, item in enumerate(cases) if item is not None]
-    found = [item for item in cases if item is not None]
-    if not found:
-        return out
+    cases, reasons = read_cases(frame, question)
+    rows: list[Row] = [(math.nan, math.nan, math.nan, math.nan, "", reason) for reason in reasons]
+    for kind, answered in ((Case, _of_2024), (served.Case, _of_run)):
+        if at := [index for index, item in enumerate(cases) if isinstance(item, kind)]:
+            for index, row in zip(at, answered([cases[index] for index in at]), strict=True):
+                rows[index] = row
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _of_run(cases: list[Any]) -> Iterable[Row]:
+    """`COLUMNS` of static batches as `predict serving` answers them: requests over requests a second."""
+    from analysis.kernels.library import KernelLibrary
+
+    run = points.answer(cases, load(), KernelLibrary.load()).table
+    requests, alone = (np.array(each) for each in zip(*((item.clients, ONE_TOKEN in item.assumed) for item in cases), strict=True))
+    seconds, lower, upper = (
+        requests / run[f"requests_per_s{rate}"] - alone * 1e-3 * run[f"tpot{end}_ms"]
+        for end, rate in zip(points.ENDS, ("", "_upper", "_lower"), strict=True)
+    )
+    tokens = requests * (np.array([item.input_tokens + item.output_tokens for item in cases]) - alone)
+    return zip(seconds, lower, upper, tokens / seconds, run["assumed"], run["status"], strict=True)
+
+
+def _of_2024(cases: list[Any]) -> Iterable[Row]:
+    """`COLUMNS` of batches by the fitted shares."""
     model = fitted()
-    seconds = latency(table(found), np.array([model.shares[name].value for name in SHARES]))["total"]
-    bounds = np.array([_bounds(model, item.platform) for item in found])
-    tokens = np.array([(item.input_tokens + item.output_tokens) * item.sequences for item in found])
-    out.loc[rows, "latency_s"], out.loc[rows, "throughput_tokens_per_s"] = seconds, tokens / seconds
-    out.loc[rows, "lower_s"], out.loc[rows, "upper_s"] = seconds * np.exp(bounds[:, 0]), seconds * np.exp(bounds[:, 1])
-    out.loc[rows, "assumed"] = [_assumed(item) for item in found]
-    return out
+    seconds = latency(table(cases), np.array([model.shares[name].value for name in SHARES]))["total"]
+    lower, upper = seconds * np.exp(np.array([_bounds(model, item.platform) for item in cases])).T
+    tokens = np.array([(item.input_tokens + item.output_tokens) * item.sequences for item in cases])
+    return zip(seconds, lower, upper, tokens / seconds, map(_assumed, cases), [""] * len(cases), strict=True)
 
 
 def _assumed(item: Case) -> str:
@@ -316,4 +324,5 @@ def _assumed(item: Case) -> str:
     # Rotary positions go on beyond what a model was made for: the time is right where an engine lets it run, the text is not.
     if beyond := models.beyond(item.name, item.input_tokens + item.output_tokens):
         words.append(f"the engine lets it run: {beyond}")
+    words += [f"engine_version {item.version} not used"] if item.version else []
     return "; ".join([*words, *models.text_alone(item.shape), RELEASES])

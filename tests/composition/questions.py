@@ -43,7 +43,7 @@ ANSWERS = {
 
 DEVICE_WORDS = {
     "predict training": ("device", "assumed", "in no measured run|is in measured runs of .* alone"),
-    "predict batch": ("hardware", "assumed", "is in no measured batch"),
+    "predict batch": ("hardware", "assumed", "is in no measured batch|no calibrated run has device"),
     "predict serving": ("system", "assumed", "no calibrated run has device"),
     "predict collective": ("device", "assumed", "was measured"),
     "kernels predict": ("device", "source", "unmeasured gpu|data sheet"),
@@ -68,7 +68,7 @@ CANNOT_FIT = {
     ),
     "predict batch": (
         "hardware=h100 devices=1 framework=vllm model=llama-2-70b input_tokens=128 output_tokens=128 batch_size=1",
-        "hardware=a100 devices=2 framework=vllm model=mixtral-8x7b input_tokens=128 output_tokens=128 batch_size=1",
+        "hardware=A100-SXM4-40GB devices=2 framework=vllm model=mixtral-8x7b input_tokens=128 output_tokens=128 batch_size=1",
         "hardware=L4 devices=1 framework=vllm model=llama-2-13b input_tokens=128 output_tokens=128 batch_size=1",
     ),
     "predict serving": (
@@ -143,7 +143,7 @@ QUESTIONS = (
         "predict batch",
         _words("hardware=h100 devices=4 framework=vllm model=llama-2-70b input_tokens=1024 output_tokens=512 batch_size=16"),
         _words("hardware=a100 devices=8 framework=tensorrt-llm model=llama-2-7b input_tokens=512 output_tokens=256 input_output_tokens=128 "
-               "batch_size=32 precision=fp8 kind=online"),
+               "batch_size=32 precision=fp8 kind=online engine_version=0.6.1"),
         _words("devices=1"),
         _words("hardware=L4 model=llama-2-7b devices=1"),
     ),

@@ -12,7 +12,7 @@ from tests.composition.two_ways import KINDS, differences
 
 pytestmark = pytest.mark.usefixtures("programs_read_here")
 
-DRAWN = {"serving": 5, "training": 10, "product": 12, "collective": 5, "batch": 5, "array": 4, "network": 6}
+DRAWN = {"serving": 5, "training": 10, "product": 12, "collective": 5, "batch": 8, "array": 4, "network": 6}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -317,14 +317,33 @@ def _collectives(question: Any) -> pd.DataFrame:
 
 
 def batch(draw: random.Random) -> Question:
-    """An offline batch."""
+    """An offline batch, by an engine and on a device that `predict serving` knows."""
     found = {
-        "device": draw.choice(("h100", "a100", "MI300X", "L4")),
+        "device": draw.choice(("h100", "a100", "h200_sxm", "b200_sxm", "MI300X", "L4", "V100", "GH200", "TPU-v6e", "Gaudi3")),
         "gpus": draw.choice((1, 4)),
-        "engine": draw.choice(("vllm", "trtllm")),
+        "engine": draw.choice(("vllm", "sglang", "trtllm", "TensorRT-LLM")),
     }
-    found |= {"model": draw.choice(("llama-2-7b", "llama-3-8b", "mixtral-8x7b")), "batch_size": draw.choice((1, 16))}
-    return found | {"input_tokens": draw.choice((128, 1024)), "output_tokens": draw.choice((128, 1024))}
+    found |= {"model": draw.choice(("llama-2-7b", "llama-3-8b", "mixtral-8x7b", "opt-6.7b", "deepseek-v3", "qwen3-32b"))}
+    found |= {
+        "batch_size": draw.choice((1, 16, 200)),
+        "input_tokens": draw.choice((128, 1024)),
+        "output_tokens": draw.choice((2, 128, 1500)),
+    }
+    return found | draw.choice(({}, {"precision": "fp8"}, {"precision": "fp16"}, {"engine_version": "0.9.0"}))
+
+
+BATCH = ("latency_s", "lower_s", "upper_s")
+
+
+def _served_at_once(answered: Mapping[Any, Any], question: Question) -> Numbers:
+    """The latency of a batch from a served point whose requests all come at once: requests over requests a second."""
+    rates = ("requests_per_s", "requests_per_s_upper", "requests_per_s_lower")
+    found = numbers(answered, rates)
+    return {name: question["batch_size"] / found[rate] for name, rate in zip(BATCH, rates, strict=True)}
+
+
+def _at_once(question: Question) -> Question:
+    return {"arrival": "static", **renamed(question, {"gpus": "tensor_parallel", "batch_size": "clients"})}
 
 
 def array(draw: random.Random) -> Question:
@@ -375,8 +394,12 @@ KINDS = {
     ),
     "batch": Kind(
         batch,
-        table("predict batch", face.predict_batch, ("latency_s", "lower_s", "upper_s"),
-              {"device": "hardware", "engine": "framework", "gpus": "devices", "input_tokens": "isl", "output_tokens": "osl"}),
+        table("predict batch", face.predict_batch, BATCH,
+              {"device": "hardware", "engine": "framework", "gpus": "devices", "input_tokens": "isl", "output_tokens": "osl"})
+        | {
+            "predict serving": lambda question, folder: _served_at_once(by_file("predict serving", _at_once(question), folder), question),
+            "predict_serving": lambda question, _: _served_at_once(face.predict_serving(_at_once(question)).iloc[0].to_dict(), question),
+        },
     ),
     "array": Kind(array, table("systolic", face.predict_systolic, ("demand_rows", "compute_util_pct", "ifmap_sram_reads"), {})),
     "network": Kind(network, table("collectives", face.predict_collectives, ("cycles_max",), {})),

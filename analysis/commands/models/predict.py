@@ -37,12 +37,19 @@ def training(
 
 @app.command()
 def batch(
-    cases: Annotated[Path, typer.Argument(help="CSV, a batch a row: device, gpus, engine, model, input_tokens, output_tokens, batch_size")],
+    cases: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, a batch a row: device, gpus, engine, model, input_tokens, output_tokens, batch_size; optional "
+            "precision, engine_version"
+        ),
+    ],
     out: Out = None,
     scheduler: Scheduler = "",
     as_json: Records = False,
 ) -> None:
-    """Latency of an offline batch, with a 90 % interval; a row that cannot be answered says why in `status`."""
+    """Latency of an offline batch, with a 90 % interval; of vLLM, SGLang and TensorRT-LLM as `predict serving`, arrival static; a row that
+    cannot be answered says why in `status`."""
     from analysis.serving.batch import answers
 
     answer_cases("predict batch", cases, out, answers, scheduler, as_json)

@@ -126,7 +126,7 @@ def _rates(case: Case, times: dict[Any, Any], row: dict[Any, Any]) -> dict[str, 
     for end, other in zip(ENDS, ("", "_upper", "_lower"), strict=True):
         ttft, tpot = times[f"ttft{other}_ms"] * 1e-3, times[f"tpot{other}_ms"] * 1e-3
         latency = ttft + tpot * (mean - 1)
-        slower = latency / simulated if case.arrival == "closed" else tpot / row["tpot_s"]
+        slower = latency / simulated if case.arrival in ("closed", "static") else tpot / row["tpot_s"]
         flow = case.clients / latency if case.arrival == "closed" and not case.requests else row["flow"] / slower
         if case.arrival == "poisson":  # what is left when the last has come takes longer, and the queue of those who came too fast
             coming = row["requests"] / case.rate

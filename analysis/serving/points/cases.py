@@ -39,7 +39,7 @@ READS = Columns(
     required=tuple(name for name in COLUMNS if name != "mode"),
 )  # fmt: skip
 """Columns of a table of serving points: aiconfigurator's, and ours."""
-PRECISIONS = {"bf16": "bf16", "fp16": "bf16", "bfloat16": "bf16", "float16": "bf16", "fp8": "fp8", "fp8_block": "fp8_block"}
+PRECISIONS = dict.fromkeys(("bf16", "fp16", "bfloat16", "float16", "half", "16"), "bf16") | {"fp8": "fp8", "fp8_block": "fp8_block"}
 PRECISIONS |= {"fp8_static": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "mxfp4": "mxfp4", "int8": "int8", "w8a8": "int8"}
 PRECISIONS |= dict.fromkeys(("int4", "int4_wo", "w4a16", "awq", "gptq"), "int4") | dict.fromkeys(("int8_wo", "w8a16"), "int8_wo")
 KV_TYPES = dict.fromkeys(("bf16", "fp16", "bfloat16", "float16"), "bf16") | dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2"), "fp8")
@@ -176,7 +176,7 @@ class Case:
         """Shortest length of a request over its label."""
         if self.length_low >= 0:
             return self.length_low
-        return 1.0 if self.origin == "vendor" else SHORTEST
+        return 1.0 if self.origin == "vendor" or self.arrival == "static" else SHORTEST
 
     @property
     def mean_length(self) -> float:
@@ -518,12 +518,14 @@ def case(raw: Mapping[str, object]) -> Case:
     if output_tokens < 2:
         raise InputError("time per output token needs at least 2 output tokens", key="osl")
     if too_long := models.beyond(name, input_tokens + output_tokens):
-        # A static batch runs in a session built for its lengths, without a server that refuses; rotary positions go on.
-        if row.get("arrival", "").lower() != "static":
+        # A static batch runs in a session built for its lengths, without a server that refuses; rotary positions go on, learned ones end.
+        if row.get("arrival", "").lower() != "static" or model.learned_positions:
             raise InputError(too_long, key="isl")
         assumed.append(f"the engine lets it run: {too_long}")
     assumed += models.text_alone(model)
     check_engine(engine, device)
+    if row.get("arrival", "").lower() == "static" and devices.load(device).dies > 1:
+        raise InputError(f"`predict batch` answers static batches on {device}, from those measured on its dies", key="arrival")
     prefix = _count(row, "prefix", 0)
     if prefix >= input_tokens:
         raise InputError(f"a prefix of {prefix:,} tokens is not shorter than the prompt of {input_tokens:,}", key="prefix")

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.case_rows import read_cases
 from analysis.paths import DATA
-from analysis.serving.batch import SHARES, Case, latency, read, table
+from analysis.serving.batch import SHARES, Case, case, latency, table
 from analysis.studies.datasets import find
 from analysis.studies.freezing import digests
 from analysis.studies.intervals import interpolated_quantile
@@ -22,6 +23,8 @@ Floats = NDArray[np.float64]
 MODEL = DATA / "models" / "batch_step.yaml"
 NOISE, WEIGHT = 0.12, 60.0
 PRIOR, SPREAD = (np.array([getattr(share, name) for share in SHARES.values()]) for name in ("prior", "spread"))
+DEVICES = {"Nvidia A100 GPU": "A100-SXM4-40GB"}
+"""What the benchmark's names mean: its A100 are Polaris's of 40 GB (docs.alcf.anl.gov/polaris)."""
 KEYS = ["hardware", "devices", "framework", "model", "input_output_tokens", "batch_size"]
 
 
@@ -81,7 +84,7 @@ def runs() -> Runs:
     )
     merged = merged.reset_index()
     merged["row_id"] = [f"llm_inference_bench:{index}" for index in range(len(merged))]
-    cases, reasons = read(merged[KEYS])
+    cases, reasons = read_cases(merged[KEYS].replace({"hardware": DEVICES}), case)
     keep = np.array([item is not None for item in cases])
     names = [item.device.name if item else "" for item in cases]
     device = np.array(names, dtype=object)
