@@ -40,10 +40,6 @@ OPTIONAL: dict[str, str | float] = {  # what an empty cell takes: the other size
     "query_heads": "kv_heads", "kv_heads": "query_heads", "kv_tokens": "query_tokens",
     "window": 0.0, "tensor_parallel": 1.0, "expert_parallel": 1.0,
 }  # fmt: skip
-MODELS = {  # operators that a framework's version could change, and the name of their models
-    "gemm": "gemm", "attention_prefill": "attention_prefill", "attention_decode": "attention_decode", "moe": "moe",
-    "latent_attention_prefill": "latent_prefill", "latent_attention_decode": "latent_decode",
-}  # fmt: skip
 MAY_HAVE = {  # besides its sizes, what an operator reads
     **dict.fromkeys(("attention_prefill", "attention_decode"), ("window", "kv_dtype")),
     **dict.fromkeys(("latent_attention_prefill", "latent_attention_decode"), ("kv_dtype",)),
@@ -172,7 +168,7 @@ def _floor_s(kernels: Kernels, group: dict[str, str], z: dict[str, Floats]) -> F
 
 
 def _kernels(library: KernelLibrary, group: dict[str, str]) -> Kernels:
-    kernels = library.on(group["device"], group["framework"] or None, group["version"] or None)
+    kernels = library.on(group["device"], group["framework"] or None)
     if "fp16" in (gpus.number_type(group["dtype"]), gpus.number_type(group["kv_dtype"])):
         return replace(kernels, gpu=gpus.sixteen_bits(kernels.gpu))
     return kernels
@@ -246,8 +242,10 @@ def _answer(frame: pd.DataFrame) -> tuple[Floats, NDArray[np.object_], NDArray[n
         lower = np.maximum(got.s / half, np.minimum(_floor_s(kernels, group, z), got.s)) if good.any() else got.s
         seconds[:, at[good]] = np.stack([got.s, lower, got.s * half])[:, good]
         source[at[good]] = "; ".join(filter(None, (got.source, got.note, LAUNCH if op in COLLECTIVES else "")))
-        if (group["version"] or group["framework"]) and op in MODELS:
-            timed = kernels.timed_version(MODELS[op], gpus.kernel_type(group["dtype"]) if op in ("gemm", "moe") else "")
+        if (group["version"] or group["framework"]) and op not in NO_TYPE:
+            timed = kernels.timed_version(
+                op.replace("latent_attention", "latent"), gpus.kernel_type(group["dtype"]) if op in ("gemm", "moe") else ""
+            )
             framework, _, version = timed.rpartition(" ")
             # versions are not told apart: the newest timed one answers, and is named
             if version != (group["version"] or version) or framework != (engine(group["framework"]) or framework):

@@ -91,7 +91,6 @@ class Kernels:
 
     gpu: Gpu
     framework: str | None = None
-    version: str | None = None
     hide: Hide = "none"
 
     def timed_version(self, operator: str, dtype: str) -> str:
@@ -367,7 +366,7 @@ class KernelLibrary:
         """The committed parameters; no dataset is needed."""
         return cls()
 
-    def on(self, device: str | Device | Gpu, framework: str | None = None, version: str | None = None, hide: Hide = "none") -> Kernels:
+    def on(self, device: str | Device | Gpu, framework: str | None = None, hide: Hide = "none") -> Kernels:
         """The kernels of one GPU.
 
         Args:
@@ -385,7 +384,7 @@ class KernelLibrary:
         framework = framework and engine(framework)
         if framework is not None and framework not in FRAMEWORKS:
             raise InputError(f"no engine {framework!r}; expected one of {', '.join(FRAMEWORKS)}", key="engine")
-        return Kernels(gpu, framework, version, hide)
+        return Kernels(gpu, framework, hide)
 
 
 FRAMEWORKS = physics.FRAMEWORKS

@@ -13,10 +13,7 @@ def place(axis: Any, x: float) -> tuple[int, float]:
     low, high = 0, axis.size - 1
     while high - low > 1:
         middle = (low + high) // 2
-        if axis[middle] <= x:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if axis[middle] <= x else (low, middle)
     share = (x - axis[low]) / (axis[high] - axis[low]) if high > low else 0.0
     return low, max(0.0, share)
 

@@ -155,11 +155,20 @@ def read_recorded(path: str | Path) -> StepTime:
     return StepTime(recorded=seconds)
 
 
+@inner(_nrt=False)
+def _interval(axis: Any, x: float) -> int:
+    """The last interval of an ascending axis that begins below a value, or the first one."""
+    low, high = 0, axis.size - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if axis[middle] < x else (low, middle)
+    return low
+
+
 @inner(error_model="numpy", _nrt=False)
 def on_grid(x_axis: Any, y_axis: Any, values: Any, x: float, y: float) -> float:
     """Bilinear interpolation, continued beyond the axes."""
-    i = min(max(np.searchsorted(x_axis, x) - 1, 0), x_axis.size - 2)
-    j = min(max(np.searchsorted(y_axis, y) - 1, 0), y_axis.size - 2)
+    i, j = _interval(x_axis, x), _interval(y_axis, y)
     u = (x - x_axis[i]) / (x_axis[i + 1] - x_axis[i])
     v = (y - y_axis[j]) / (y_axis[j + 1] - y_axis[j])
     low = values[i, j] + u * (values[i + 1, j] - values[i, j])

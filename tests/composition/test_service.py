@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from analysis.commands.models.predict import app
+from analysis.compiled.plain_python import run_plain
 from analysis.errors import InputError
 from analysis.hardware import devices
 from analysis.kernels import gpus
@@ -145,7 +146,7 @@ def test_few_requests_in_plain_python_are_those_of_compiled_code(
     with mock.patch.object(one, "chosen", lambda small, **_: one):
         found = simulate(points, tables)
     assert np.isfinite(found).all()
-    with mock.patch.object(one, "chosen", lambda small, **_: one._in_plain):
+    with mock.patch.object(one, "chosen", lambda small, **_: lambda *arguments: run_plain(one.plain, arguments)):
         assert simulate(points, tables).tobytes() == found.tobytes()
 
 

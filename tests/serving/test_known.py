@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from analysis.compiled.plain_python import run_plain
 from analysis.errors import InputError
-from analysis.serving import coupled
+from analysis.serving import coupled, engine
 from analysis.serving.answer import Setup, record_of, summary_table
 from analysis.serving.coupled import Coupling
 from analysis.serving.disaggregation import Transfer, simulate_disaggregated
@@ -263,6 +264,7 @@ MIXED_STEP = StepTime(
     prefill=Grid(np.array([0.0, 20, 50]), np.array([1.0, 9, 30]), np.array([[1.0, 2, 5], [1.5, 3, 7], [2.5, 5, 11]]) * 1e-3),
     decode=Grid(np.array([1.0, 3, 6]), np.array([4.0, 16, 64]), np.array([[1.0, 2, 5], [1.5, 3, 7], [2.5, 5, 11]]) * 1e-3),
 )
+EACH_STEP = dataclasses.replace(MIXED_STEP, prefill_each=True)  # as calibrated steps are
 
 
 def _fared(result: Result) -> dict[str, Any]:
@@ -313,6 +315,20 @@ def test_runs_of_every_scheduler() -> None:
         run = coupled.simulate(dataclasses.replace(requests, prefix=np.full(40, -1)), MIXED_STEP, TIGHT, coupling, 2)
         found[f"coupled {name}"] = _fared(run)
     kept("runs_served", found)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_few_requests_in_plain_python_are_those_of_compiled_code(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain Python does not stumble, after which compiled code would answer unnoticed."""
+    ways = [
+        (steps, routing) for steps in (linear(0.01, 0.0007, 0.0003), MIXED_STEP, EACH_STEP) for routing in ("round_robin", "least_work")
+    ]
+    monkeypatch.setattr(engine.run, "chosen", lambda *_, **__: engine.run)
+    compiled = [simulate(_mixed(), scheduler, steps, TIGHT, 2, routing) for steps, routing in ways]
+    monkeypatch.setattr(engine.run, "chosen", lambda *_, **__: lambda *arguments: run_plain(engine.run.plain, arguments))
+    for (steps, routing), result in zip(ways, compiled, strict=True):
+        plain = simulate(_mixed(), scheduler, steps, TIGHT, 2, routing)
+        assert plain.records.tobytes() == result.records.tobytes() and plain.replicas.tobytes() == result.replicas.tobytes()
 
 
 def test_limits_at_their_edges() -> None:

@@ -104,11 +104,9 @@ class KernelModel:
             ensemble = self.parts.get((device.device.vendor, group)) or self.parts.get(("NVIDIA", group))
             if ensemble is None:
                 raise ValueError(f"the model was not fitted for {group}")
-            index = np.flatnonzero(groups == group)
-            for start in range(0, len(index), 100_000):  # small enough for the caches
-                rows = index[start : start + 100_000]
-                one = ensemble.predict(operators.take(rows), device)
-                latency[rows], lower[rows], upper[rows], bound[rows] = one.latency_s, one.lower_s, one.upper_s, one.bound
+            rows = np.flatnonzero(groups == group)
+            one = ensemble.predict(operators.take(rows), device)
+            latency[rows], lower[rows], upper[rows], bound[rows] = one.latency_s, one.lower_s, one.upper_s, one.bound
         return KernelPrediction(latency, lower, upper, bound)
 
 
