@@ -12,9 +12,6 @@ from analysis.configs import Strict
 
 Floats = NDArray[np.float64]
 
-LEVEL = 0.9
-"""Share of the runs that an interval states to cover (1)."""
-
 
 @dataclass(frozen=True)
 class Share:

@@ -25,10 +25,7 @@ POWER = 1 / 3
 voltage falls with it."""
 
 NAMES = tuple(SHARES)
-OF_MIXTURES = ("grouped", "routing", "expert_host", "graphed", "grace", "expert", "expert_overlap")
-"""Shares of which no dense model's step is made."""
 PRIOR = np.array([share.prior for share in SHARES.values()])
-SPREAD = np.array([share.spread for share in SHARES.values()])
 
 
 class Plans:

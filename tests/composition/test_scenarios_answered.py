@@ -10,9 +10,10 @@ import pandas as pd
 import pytest
 
 from analysis.paths import ROOT
+from analysis.studies.training.fit import SPREAD
 from analysis.training.cases import read
 from analysis.training.interval import FLOOR, doubt, doubt_of
-from analysis.training.step import NAMES, PRIOR, SPREAD, Plans, step
+from analysis.training.step import NAMES, PRIOR, Plans, step
 from analysis.training.work import parts
 
 

@@ -28,7 +28,7 @@ from analysis.training.kernels import Kernels, kernels_of
 from analysis.training.machines import machine_of
 from analysis.training.memory import RESERVE_BYTES, Memory, capacity_bytes, fits, memory
 from analysis.training.programs import PROGRAMS
-from analysis.training.step import BREAKDOWN, NAMES, OF_MIXTURES, PRIOR, SPREAD, Plans, step
+from analysis.training.step import BREAKDOWN, NAMES, PRIOR, Plans, step
 from analysis.training.work import parameters_of_gpu, parts, stages
 from analysis.workloads import models
 from tests.golden import answer, kept
@@ -310,11 +310,11 @@ def test_mixtures_move_no_share_of_a_dense_model() -> None:
 
     alone, before = fit.fit([prepared(LLAMA_H100, 1.1)])
     both, after = fit.fit([prepared(LLAMA_H100, 1.1), prepared(MIXTURE, 3.0)])
-    own = np.isin(NAMES, OF_MIXTURES)
+    own = np.isin(NAMES, fit.OF_MIXTURES)
     assert both[~own] == pytest.approx(alone[~own]) and alone[own] == pytest.approx(PRIOR[own])
     assert both[NAMES.index("routing")] > PRIOR[NAMES.index("routing")]
-    assert before[own] == pytest.approx(SPREAD[own]) and before[NAMES.index("product_8")] < SPREAD[NAMES.index("product_8")]
-    assert (after <= SPREAD + 1e-9).all() and after[NAMES.index("routing")] < SPREAD[NAMES.index("routing")]
+    assert before[own] == pytest.approx(fit.SPREAD[own]) and before[NAMES.index("product_8")] < fit.SPREAD[NAMES.index("product_8")]
+    assert (after <= fit.SPREAD + 1e-9).all() and after[NAMES.index("routing")] < fit.SPREAD[NAMES.index("routing")]
 
 
 OWN = {

@@ -22,7 +22,7 @@ from analysis.studies.intervals import next_group
 from analysis.studies.training import drawn_schedule, fit, schedule, tpus
 from analysis.tables import read_csv, write_csv
 from analysis.training import answers as trained
-from analysis.training import interval, kernels, shares, views
+from analysis.training import interval, kernels, views
 from analysis.training import schedule as training_schedule
 from analysis.training.answers import COLUMNS, Fitted, answered, answers
 from analysis.training.cases import case
@@ -371,7 +371,7 @@ def test_ends_of_an_interval_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.log([seen["lower_s"] / seen["step_time_s"], seen["upper_s"] / seen["step_time_s"]]) == pytest.approx(
         [-1.1 * doubt, 1.3 * doubt]
     )
-    assert (interval.UNSEEN, shares.LEVEL) == (1.5, 0.9)
+    assert (interval.UNSEEN, fit.LEVEL) == (1.5, 0.9)
     assert model.ends(case({**base, "program": "other"})) == pytest.approx((1.5 * -1.7, 1.5 * 1.9))  # PyTorch's own
     assert np.log(unseen["upper_s"] / unseen["lower_s"]) > 1.4 * np.log(seen["upper_s"] / seen["lower_s"])
 

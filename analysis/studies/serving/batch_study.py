@@ -14,9 +14,9 @@ from analysis.serving.batch import SHARES, Case, case, latency, table
 from analysis.studies.datasets import find
 from analysis.studies.freezing import digests
 from analysis.studies.intervals import interpolated_quantile
-from analysis.studies.training.fit import as_fitted, soft, write
+from analysis.studies.training.fit import LEVEL, as_fitted, soft, write
 from analysis.tables import read_csv
-from analysis.training.shares import LEVEL, ShareFile
+from analysis.training.shares import ShareFile
 
 Floats = NDArray[np.float64]
 

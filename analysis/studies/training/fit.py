@@ -17,12 +17,17 @@ from analysis.studies.intervals import next_group
 from analysis.studies.training.sources import PLAN_ASSUMED, Runs
 from analysis.tables import write_atomic
 from analysis.training.interval import group
-from analysis.training.shares import LEVEL, FittedShare, Share
-from analysis.training.step import NAMES, OF_MIXTURES, PRIOR, SPREAD, Plans, step
+from analysis.training.shares import FittedShare, Share
+from analysis.training.step import NAMES, PRIOR, SHARES, Plans, step
 from analysis.training.work import Parts, parts
 
 Floats = NDArray[np.float64]
 
+OF_MIXTURES = ("grouped", "routing", "expert_host", "graphed", "grace", "expert", "expert_overlap")
+"""Shares of which no dense model's step is made."""
+SPREAD = np.array([share.spread for share in SHARES.values()])
+LEVEL = 0.9
+"""Share of the runs that an interval states to cover (1)."""
 NOISE = 0.08
 """Scale of the error of a run (1): beyond it the loss grows linearly, so that no odd run pulls the fit."""
 EACH, WEIGHT = 0.5, 6.0
