@@ -246,11 +246,14 @@ def complete(words: list[str]) -> list[str]:
     return [option for option in [*options, "--help", "--example"] if begun.startswith("-") and option.startswith(begun)]
 
 
+OUTPUTS = ("--out", "--timeline", "--plot", "--trace")
+
+
 def _written_over(words: list[str]) -> None:
     """Refuse an output that is a file which the same command is given to read."""
     from analysis.errors import InputError
 
-    outputs = {at + 1 for at, word in enumerate(words) if word in ("--out", "--timeline", "--plot")}
+    outputs = {at + 1 for at, word in enumerate(words) if word in OUTPUTS}
     read = {os.path.realpath(word) for at, word in enumerate(words) if at not in outputs and word and os.path.isfile(word)}
     for at in outputs & set(range(len(words))):
         if os.path.realpath(words[at]) in read:
@@ -265,11 +268,13 @@ def _by_our_names(app: object, arguments: list[str]) -> list[str]:
     from analysis.vocabulary import ALSO, read_as
 
     found: Any = get_command(app)  # type: ignore[arg-type]
-    command = getattr(found, "commands", {}).get(arguments[0], found) if arguments else found
+    commands = getattr(found, "commands", {})
+    command = commands.get("".join(arguments[:1]), commands.get("step", found))  # `train CONFIG.yaml` is `train step CONFIG.yaml`
     known = {option[2:].replace("-", "_") for param in command.params for option in param.opts if option.startswith("--")}
     single = {
         option for param in command.params if getattr(param, "is_flag", None) is False and not param.multiple for option in param.opts
     }
+    printed = {option: getattr(param, "help", None) or "" for param in command.params for option in param.opts}
     called: list[str] = []
     first: dict[str, tuple[str, str]] = {}
     for at, word in enumerate(arguments):
@@ -285,6 +290,8 @@ def _by_our_names(app: object, arguments: list[str]) -> list[str]:
                 raise InputError(f"{value!r}, and {before} {earlier!r}: one quantity is given twice", key=word.partition("=")[0])
             if value.strip().lower() in ("nan", "+nan", "-nan"):
                 raise InputError("is no number (nan)", key=word.partition("=")[0])
+            if value == "-" and option in OUTPUTS and "standard output" not in printed[option]:
+                raise InputError("expected the name of a file or folder: this does not go to standard output", key=option)
     return called
 
 

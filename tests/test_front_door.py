@@ -201,3 +201,31 @@ def test_models_and_devices_are_listed_in_words(capsys: pytest.CaptureFixture[st
     assert len(asked) == 1 or not re.search(r"[{}\[\]]|\('|',|None|True|False|\d{3}\.0\b|e\+\d\d", said)
     if "bert-large" in said:
         assert re.search(r"kv_bytes_per_token +0\n", said) if len(asked) == 2 else re.search(r"bert-large.* none \(encoder\)", said)
+
+
+def test_train_without_the_word_step_hears_what_train_step_does(capsys):
+    """`train --gpus 8 --gpus 16` answered 16, and options by other names were unknown."""
+    asked = ["train", "--model", "llama-3.1-8b", "--device", "h100", "--global-batch", "64", "--sequence-length", "4096"]
+    assert main([*asked, "--gpus", "8", "--gpus", "16"]) == 2 and "one quantity is given twice" in capsys.readouterr().err
+    assert main([*asked[:-2], "--seq-len", "4096", "--num-gpus", "8"]) == 0
+    other = capsys.readouterr().out
+    assert main(["train", "step", *asked[1:], "--gpus", "8"]) == 0 and capsys.readouterr().out == other
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "train search examples/train/cluster.yaml --out -",
+        "serve simulate examples/serve/simulate.yaml --out -",
+        "hlo predict examples/hlo/step.mlir --device h100 --out=-",
+        "map --arch examples/map/arch.yaml --layer examples/map/layer.yaml --out -",
+        "predict one --model llama-3.1-8b --device h100 --trace -",
+        "measured rows serving --out -",
+    ],
+)
+def test_a_result_that_is_a_file_is_not_written_to_one_called_dash(line, monkeypatch, capsys, tmp_path):
+    """Commands that print their table take `--out -`; the others wrote a file of that name."""
+    words = [str(ROOT / word) if word.startswith("examples/") else word for word in line.split()]
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2 and not list(tmp_path.iterdir())
+    assert "expected the name of a file or folder: this does not go to standard output" in capsys.readouterr().err
