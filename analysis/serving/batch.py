@@ -34,7 +34,6 @@ from analysis.workloads import models
 from analysis.workloads.models import Model
 
 Floats = NDArray[np.float64]
-Row = tuple[float, float, float, float, str, str]
 COLUMNS = ("latency_s", "lower_s", "upper_s", "throughput_tokens_per_s", "assumed", "status")
 PLATFORMS = ("NVIDIA", "AMD", "Intel", "Gaudi", "SambaNova")
 FRAMEWORKS = ("vllm", "tensorrt-llm", "deepspeed-mii", "deepspeed", "llama.cpp", "sambaflow")
@@ -56,6 +55,7 @@ READS = Columns(
     kept=("batch_size",),
 )  # fmt: skip
 """Columns of a table of batches: LLM-Inference-Bench's, and ours."""
+SIZES = ("devices", "input_tokens", "output_tokens", "batch_size")
 ONE_TOKEN = "one token: the time of two, less that of an output token"
 
 
@@ -71,7 +71,7 @@ class Case:
 
     Attributes:
         name, shape: of the model; input_tokens, output_tokens: of each sequence.
-        batch: sequences (llama.cpp: tokens of a chunk of the prompt).
+        batch_size: sequences (llama.cpp: tokens of a chunk of the prompt).
         version: of the engine, which changes nothing.
     """
 
@@ -82,7 +82,7 @@ class Case:
     shape: Model
     input_tokens: int
     output_tokens: int
-    batch: int
+    batch_size: int
     version: str = ""
 
     @property
@@ -93,7 +93,7 @@ class Case:
     @property
     def sequences(self) -> int:
         """Sequences that are really run: llama.cpp's batch is a chunk of one prompt."""
-        return 1 if self.framework == "llama.cpp" else self.batch
+        return 1 if self.framework == "llama.cpp" else self.batch_size
 
     @property
     def link_bytes_per_s(self) -> float:
@@ -113,11 +113,10 @@ def _cells(raw: dict[str, str]) -> dict[str, str]:
     both = row.get("input_output_tokens", "")
     if both and (row.get("input_tokens") or row.get("output_tokens")):
         raise InputError("input_output_tokens says what input_tokens or output_tokens say: give one of them")
-    sizes = {"devices": "1", "input_tokens": both, "output_tokens": both, "batch_size": row.get("batch", "")}
-    row |= {name: row.get(name) or other for name, other in sizes.items()}
-    if missing := next((name for name in ("hardware", "framework", *sizes) if not row.get(name)), ""):
+    row |= {name: row.get(name) or other for name, other in zip(SIZES, ("1", both, both, row.get("batch", "")), strict=True)}
+    if missing := next((name for name in ("hardware", "framework", *SIZES) if not row.get(name)), ""):
         raise InputError(f"{missing} is missing")
-    for name in sizes:
+    for name in SIZES:
         if (value := count(row, name)) is None:
             raise InputError(f"{name} {row[name]!r} must be a whole number, at least 1")
         row[name] = str(value)
@@ -149,39 +148,24 @@ def case(raw: dict[str, str]) -> Case:
         raise InputError(f"{name}: an encoder generates no tokens")
     if shape.latent or shape.linear:
         raise InputError(f"{name}: latent and linear attention are not covered here")
-    found = Case(
-        device=devices.load(row["hardware"]),
-        devices=int(row["devices"]),
-        framework=framework,
-        name=name,
-        shape=shape,
-        input_tokens=int(row["input_tokens"]),
-        output_tokens=int(row["output_tokens"]),
-        batch=int(row["batch_size"]),
-        version=row.get("engine_version", ""),
-    )
-    _check(found)
-    return found
-
-
-def _check(found: Case) -> None:
-    """Refuse a batch that cannot be run."""
-    device, shape = found.device, found.shape
+    device, sizes = devices.load(row["hardware"]), {size: int(row[size]) for size in SIZES}
+    found = Case(device=device, framework=framework, name=name, shape=shape, version=row.get("engine_version", ""), **sizes)
     if "fp16" not in device.peak and "bf16" not in device.peak:
         raise InputError(f"{device.name} has no 16-bit rate")
     if found.platform not in PLATFORMS:
         raise InputError(f"no batch model for {device.vendor} ({device.name})")
     if shape.learned_positions:
-        models.check_length(found.name, found.input_tokens + found.output_tokens, "input_tokens")
-    served.check_engine(engine(found.framework), device.name)
+        models.check_length(name, found.input_tokens + found.output_tokens, "input_tokens")
+    served.check_engine(engine(framework), device.name)
     most = served.machine(device.name).devices_per_node * device.dies
     if found.devices > most:
         raise InputError(f"{found.devices} devices: links without a network join {most} {device.name}; one node is covered")
-    if found.framework in ("vllm", "tensorrt-llm") and shape.heads % found.devices:
-        raise InputError(f"{found.framework} splits {shape.heads} heads over the devices: {found.devices} do not divide them")
+    if framework in ("vllm", "tensorrt-llm") and shape.heads % found.devices:
+        raise InputError(f"{framework} splits {shape.heads} heads over the devices: {found.devices} do not divide them")
     memory = max(device.memory.high, device.memory_bytes) * found.devices
     if 2.0 * shape.parameters > memory and found.platform != "SambaNova":
         raise InputError(f"{2 * shape.parameters / 1e9:.0f} GB of 16-bit weights do not fit into {memory / 1e9:.0f} GB")
+    return found
 
 
 def table(cases: Sequence[Case]) -> pd.DataFrame:
@@ -209,7 +193,7 @@ def table(cases: Sequence[Case]) -> pd.DataFrame:
             "input": item.input_tokens,
             "output": item.output_tokens,
             "sequences": item.sequences,
-            "chunk": min(item.batch, item.input_tokens),
+            "chunk": min(item.batch_size, item.input_tokens),
         }
         for item in cases
     )
@@ -283,7 +267,7 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     Throughput counts input and output tokens of all sequences that are run, as the benchmark defines it.
     """
     cases, reasons = read_cases(frame, question)
-    rows: list[Row] = [(math.nan, math.nan, math.nan, math.nan, "", reason) for reason in reasons]
+    rows: list[tuple[Any, ...]] = [(*[math.nan] * 4, "", reason) for reason in reasons]
     for kind, answered in ((Case, _of_2024), (served.Case, _of_run)):
         if at := [index for index, item in enumerate(cases) if isinstance(item, kind)]:
             for index, row in zip(at, answered([cases[index] for index in at]), strict=True):
@@ -291,7 +275,7 @@ def answers(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _of_run(cases: list[Any]) -> Iterable[Row]:
+def _of_run(cases: list[Any]) -> Iterable[tuple[Any, ...]]:
     """`COLUMNS` of static batches as `predict serving` answers them: requests over requests a second."""
     from analysis.kernels.library import KernelLibrary
 
@@ -305,7 +289,7 @@ def _of_run(cases: list[Any]) -> Iterable[Row]:
     return zip(seconds, lower, upper, tokens / seconds, run["assumed"], run["status"], strict=True)
 
 
-def _of_2024(cases: list[Any]) -> Iterable[Row]:
+def _of_2024(cases: list[Any]) -> Iterable[tuple[Any, ...]]:
     """`COLUMNS` of batches by the fitted shares."""
     model = fitted()
     seconds = latency(table(cases), np.array([model.shares[name].value for name in SHARES]))["total"]
