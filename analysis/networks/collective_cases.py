@@ -16,7 +16,7 @@ from analysis.hardware.systems import System
 from analysis.networks.calibrated.form import KINDS, calibrated
 from analysis.networks.collective_time import collective_time, way_of
 from analysis.site import Site
-from analysis.tables import numeric
+from analysis.tables import as_number, numeric
 from analysis.vocabulary import plain
 
 READS = Columns(
@@ -109,12 +109,12 @@ def case(row: dict[str, str]) -> tuple[str, int, System, list[str]]:
     gpus, nodes = _whole(row["gpus"], "gpus", None, 2), _whole(row["nodes"], "nodes", 1, 1)
     if gpus % nodes:
         raise InputError(f"{gpus} GPUs do not divide by {nodes} nodes", key="gpus")
-    network = numeric(pd.Series([row["network_gbit_per_s_per_gpu"]])).iloc[0] if row["network_gbit_per_s_per_gpu"] else np.nan
+    network = as_number(row["network_gbit_per_s_per_gpu"])
     if row["network_gbit_per_s_per_gpu"] and not 0 < network < 1e6:
         raise InputError(
             f"network_gbit_per_s_per_gpu {row['network_gbit_per_s_per_gpu']!r} must be a number above 0", key="network_gbit_per_s_per_gpu"
         )
-    system, words = machine(device, gpus, nodes, float(network))
+    system, words = machine(device, gpus, nodes, network)
     group = system.group(gpus)
     way = way_of(system, group, kind)
     link = group.level.name.replace("_", " ")
@@ -160,7 +160,7 @@ def machine(device: Device, gpus: int, nodes: int, network_gbit_per_s: float) ->
 def _whole(text: str, key: str, default: int | None, least: int) -> int:
     if not text and default is not None:
         return default
-    value = numeric(pd.Series([text])).iloc[0] if text else np.nan
+    value = as_number(text)
     if not (least <= value <= MOST_GPUS and value == int(value)):
         raise InputError(f"{key} {text!r} must be a whole number from {least} to {MOST_GPUS:,}", key=key)
     return int(value)

@@ -21,7 +21,7 @@ from analysis.errors import InputError
 from analysis.predict.logs.log import Log
 from analysis.predict.logs.read import MEASURED, read
 from analysis.site import Site
-from analysis.tables import numeric
+from analysis.tables import as_number
 
 Parts = dict[str, tuple[float, float]]
 """Part of an answer -> its share, and the standard deviation that it gives the answer's logarithm."""
@@ -194,7 +194,7 @@ def points(kind: str, frame: pd.DataFrame, answered: Answered) -> pd.DataFrame:
     out = []
     for index, (row, answer) in enumerate(zip(frame.to_dict("records"), answered.table.to_dict("records"), strict=True)):
         for metric in MEASURED[kind]:
-            measured = float(numeric(pd.Series([row.get(f"measured_{metric}", "")])).iloc[0])
+            measured = as_number(row.get(f"measured_{metric}", ""))
             if not measured > 0:
                 continue
             value, low, high, target = ANSWER[metric]

@@ -26,12 +26,14 @@ BATCH = np.array([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048.0])
 CACHED = np.array([64, 128, 256, 512, 1024, 2048, 3072, 4096, 6144, 8192, 12288, 18432, 32768, 65536, 131072, 262144, 1048576.0])
 PROMPT = np.array([16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144.0])
 BEFORE = np.array([0, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144, 1048576.0])
-USUAL = {"decode": np.tile(CACHED <= 18432, BATCH.size), "prefill": np.logical_and.outer(PROMPT <= 32768, BEFORE <= 16384).ravel()}
-"""Points of the grids as long as the requests whose answers calibrated the intervals: of these is the doubt of a step's kernels."""
-GROUP_TOKENS = 2048.0
-"""Prompts shorter than this share a launch: their attention is timed in a batch of about so many tokens."""
 PARTS = ("projections", "attention", "experts", "communication", "memory", "vocabulary", "adapters")
 GRIDS = {"tokens": (TOKENS,), "sequences": (SEQUENCES,), "decode": (BATCH, CACHED), "prefill": (PROMPT, BEFORE)}
+_DECODE_BATCH, _DECODE_CACHED = (axis.ravel() for axis in np.meshgrid(BATCH, CACHED, indexing="ij"))
+_PROMPT, _BEFORE = (axis.ravel() for axis in np.meshgrid(PROMPT, BEFORE, indexing="ij"))
+USUAL = {"decode": _DECODE_CACHED <= 18432, "prefill": (_PROMPT <= 32768) & (_BEFORE <= 16384)}
+"""Points of the grids as long as the requests whose answers calibrated the intervals: of these is the doubt of a step's kernels."""
+_TOGETHER = np.maximum(1.0, np.floor(2048.0 / _PROMPT))
+"""Prompts that share a launch: the attention of short ones is timed in a batch of about 2048 tokens."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +92,6 @@ def _collective(kind: str, count: float, size: Floats, devices: int) -> Iterator
     if devices > 1:
         custom = (("kind", kind), ("devices", devices), ("implementation", "custom" if kind == "all_reduce" else "nccl"))
         yield Call("communication", "tokens", "collective", count, {"bytes": size}, custom)
-
-
-def _mesh(*axes: Floats) -> list[Floats]:
-    return [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
 
 
 def calls(c: Configuration) -> Iterator[Call]:
@@ -274,14 +272,11 @@ def _attention_of_a_kind(c: Configuration, layers: int, a: Attention) -> Iterato
     if a.norm == "all":  # sums of squares of queries and keys, in fp32
         yield from _collective("all_reduce", layers, 8 * t, tp)
     yield _gemm("projections", "tokens", layers, t, h, heads * a.head_size, c.attention)
-    batch, cached = _mesh(BATCH, CACHED)
-    prompt, before = _mesh(PROMPT, BEFORE)
-    together = np.maximum(1.0, np.floor(GROUP_TOKENS / prompt))
     shape: tuple[tuple[str, Any], ...] = (("query_heads", heads), ("kv_heads", kv_heads), ("head_size", a.head_size), ("dtype", "bf16"))
     shape += (("kv_dtype", c.kv), *((("window", a.window),) if a.window else ()))
-    yield Call("attention", "decode", "attention_decode", layers, {"batch": batch, "kv_tokens": cached}, shape)
-    grown = {"batch": together, "query_tokens": prompt, "kv_tokens": prompt + before}
-    yield Call("attention", "prefill", "attention_prefill", layers, grown, shape, 1 / together)
+    yield Call("attention", "decode", "attention_decode", layers, {"batch": _DECODE_BATCH, "kv_tokens": _DECODE_CACHED}, shape)
+    grown = {"batch": _TOGETHER, "query_tokens": _PROMPT, "kv_tokens": _PROMPT + _BEFORE}
+    yield Call("attention", "prefill", "attention_prefill", layers, grown, shape, 1 / _TOGETHER)
 
 
 def adapted(model: Model, tensor: int) -> Iterator[tuple[int, int, float, float]]:
@@ -331,10 +326,7 @@ def _latent(c: Configuration) -> Iterator[Call]:
     yield _gemm("projections", "tokens", layers, t, heads * a.kv_rank, a.nope_size, "bf16")
     yield _gemm("projections", "tokens", layers, t, heads * a.value_size, a.kv_rank, "bf16")
     yield _gemm("projections", "tokens", layers, t, h, heads * a.value_size, c.attention)
-    batch, cached = _mesh(BATCH, CACHED)
-    prompt, before = _mesh(PROMPT, BEFORE)
-    together = np.maximum(1.0, np.floor(GROUP_TOKENS / prompt))
-    seen, grown = cached, prompt + before
+    seen = _DECODE_CACHED
     if a.index_top_k:
         yield _gemm("projections", "tokens", layers, t, a.index_size + a.index_heads, h, "bf16")
         yield _gemm("projections", "tokens", layers, t, a.index_heads * a.index_size, queries, c.attention)
@@ -342,16 +334,16 @@ def _latent(c: Configuration) -> Iterator[Call]:
         # read to choose from (https://github.com/deepseek-ai/DeepSeek-V3.2-Exp, inference/model.py, Indexer).
         yield Call("memory", "tokens", "memory_bound", 4 * layers, {"bytes": 4 * t * a.index_size})
         yield Call("memory", "tokens", "memory_bound", 3 * layers, {"bytes": 4 * t * a.index_heads * a.index_size})
-        yield Call("attention", "decode", "memory_bound", layers, {"bytes": batch * cached * a.index_size}, ())
-        yield Call("attention", "decode", "memory_bound", layers, {"bytes": batch * cached * 8.0}, ())
-        scored = {"m": prompt, "n": a.index_heads * (before + 0.5 * prompt), "k": np.full_like(prompt, float(a.index_size))}
+        yield Call("attention", "decode", "memory_bound", layers, {"bytes": _DECODE_BATCH * _DECODE_CACHED * a.index_size}, ())
+        yield Call("attention", "decode", "memory_bound", layers, {"bytes": _DECODE_BATCH * _DECODE_CACHED * 8.0}, ())
+        scored = {"m": _PROMPT, "n": a.index_heads * (_BEFORE + 0.5 * _PROMPT), "k": np.full_like(_PROMPT, float(a.index_size))}
         yield Call("attention", "prefill", "gemm", layers, scored, (("dtype", "fp8"),))
-        seen = np.minimum(cached, a.index_top_k)
+        seen = np.minimum(_DECODE_CACHED, a.index_top_k)
     shape = (("heads", heads), ("dtype", "bf16"), ("kv_dtype", c.kv))
-    yield Call("attention", "decode", "latent_attention_decode", layers, {"batch": batch, "kv_tokens": seen}, shape)
-    scale = np.minimum(1.0, a.index_top_k / (before + 0.5 * prompt)) if a.index_top_k else np.ones_like(prompt)
-    arrays = {"batch": together, "query_tokens": prompt, "kv_tokens": grown}
-    yield Call("attention", "prefill", "latent_attention_prefill", layers, arrays, shape, scale / together)
+    yield Call("attention", "decode", "latent_attention_decode", layers, {"batch": _DECODE_BATCH, "kv_tokens": seen}, shape)
+    scale = np.minimum(1.0, a.index_top_k / (_BEFORE + 0.5 * _PROMPT)) if a.index_top_k else np.ones_like(_PROMPT)
+    arrays = {"batch": _TOGETHER, "query_tokens": _PROMPT, "kv_tokens": _PROMPT + _BEFORE}
+    yield Call("attention", "prefill", "latent_attention_prefill", layers, arrays, shape, scale / _TOGETHER)
 
 
 CHUNK = {"mamba2": 128, "gated_delta": 64}
@@ -377,12 +369,11 @@ def _linear_attention(c: Configuration) -> Iterator[Call]:
     yield _gemm("projections", "tokens", x.layers, t, h, values, c.attention)
     # The state of each sequence is read and written once a step, in fp32 (the configuration's mamba_ssm_dtype).
     state = x.state_values / tp * 4
-    yield Call("attention", "decode", "memory_bound", x.layers, {"bytes": 2 * _mesh(BATCH, CACHED)[0] * state})
+    yield Call("attention", "decode", "memory_bound", x.layers, {"bytes": 2 * _DECODE_BATCH * state})
     # Products within a chunk and with the state (state-space duality, arXiv 2405.21060; gated delta rule, arXiv 2412.06464).
-    prompt = _mesh(PROMPT, BEFORE)[0]
     if x.kind in CHUNK:
         twice = 2.0 if x.kind == "gated_delta" else 1.0  # the delta rule also solves for what each token changes
         n, k = twice * x.value_size, 2.0 * x.key_size + CHUNK[x.kind]
-        shape = {"m": prompt * heads, "n": np.full_like(prompt, n), "k": np.full_like(prompt, k)}
+        shape = {"m": _PROMPT * heads, "n": np.full_like(_PROMPT, n), "k": np.full_like(_PROMPT, k)}
         yield Call("attention", "prefill", "gemm", x.layers, shape, (("dtype", "bf16"),))
-    yield Call("attention", "prefill", "memory_bound", 3 * x.layers, {"bytes": 4 * prompt * (2 * keys + 2 * values)})
+    yield Call("attention", "prefill", "memory_bound", 3 * x.layers, {"bytes": 4 * _PROMPT * (2 * keys + 2 * values)})
