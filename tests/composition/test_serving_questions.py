@@ -343,14 +343,42 @@ def test_the_host_of_an_engine_at_its_defaults_launches_operators():
 
 @pytest.mark.parametrize(
     ("device", "release", "replayed"),
-    [("b200_sxm", "0.5.9", False), ("b200_sxm", "0.5.10.post1", True), ("b200_sxm", "0.6", True), ("MI300X", "0.5.12", False)],
+    [
+        ("b200_sxm", "0.5.9", False),
+        ("b200_sxm", "0.5.10.post1", True),
+        ("b200_sxm", "0.6", True),
+        ("MI300X", "0.5.12", False),
+        ("b200_sxm", "gemma4 branch", False),
+        ("b200_sxm", "commit 947927bdb", False),
+        ("b200_sxm", "sglang v0.5.10", True),
+    ],
 )
 def test_prompts_are_replayed_in_pieces_from_the_release_that_does(device, release, replayed):
-    """SGLang 0.5.10 enables piecewise CUDA graphs by default (its release notes): 0.15 ms a layer in place of 80 us an operator."""
+    """SGLang 0.5.10 enables piecewise CUDA graphs by default (its release notes): 0.15 ms a layer in place of 80 us an operator. The number
+    of a branch or a commit is no release."""
     asked = {**ROW, "backend": "sglang", "system": device, "model_path": "minimax-m2.5", "gemm_quant_mode": "fp8", "tp_size": 8}
     case = cases.case({**asked, "requests": 100, "engine_version": release})
     host = points_module.HOST["sglang"]
     assert (points_module.launch_s(case, host) == pytest.approx(62 * host.layer_s)) == replayed
+
+
+@pytest.mark.parametrize(
+    ("model", "kernels"),
+    [
+        ("qwen3-next-80b-a3b", 11),  # convolution, gates, two norms, six of chunk_gated_delta_rule_fwd, the gated norm
+        ("kimi-linear-48b-a3b", 13),  # a convolution each for queries, keys and values
+        ("nemotron-3-nano", 7),  # convolution, five of _mamba_chunk_scan_combined_fwd, the gated norm
+    ],
+)
+def test_a_prompts_linear_attention_is_as_many_kernels_as_a_host_launches(model, kernels):
+    """Kernels beside the projections, by SGLang's fla/chunk.py, fla/kda.py and mamba/ops/ssd_combined.py; of a decode step two: one for the
+    state, one for what goes in and out."""
+    case = cases.case({**ROW, "backend": "sglang", "model_path": model, "gemm_quant_mode": "bf16", "tp_size": 2})
+    own = points_module.configuration(case)
+    more = operators.operators(own) - operators.operators(own, prompt=False)
+    assert more == case.model.linear.layers * (kernels - 2)
+    launched = points_module.launch_s(case, points_module.HOST["sglang"])
+    assert launched == pytest.approx(8e-5 * operators.operators(own))
 
 
 @pytest.mark.parametrize(

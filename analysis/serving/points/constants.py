@@ -278,7 +278,7 @@ def spreading(frame: pd.DataFrame, target: str) -> Floats:
     if target == "tpot":
         return np.asarray(frame["experts"] == "moe", dtype=np.float64)
     least, usual, most = LAUNCHES
-    launches = frame["ttft_s"] / (frame["engine"].map(OPERATOR_S) * frame["operators"])
+    launches = frame["ttft_s"] / (frame["engine"].map(OPERATOR_S) * frame["launched"])
     return np.asarray(np.log((launches.astype(float).clip(least, most) / usual).fillna(1.0)))
 
 

@@ -142,11 +142,21 @@ def _calls(c: Configuration) -> Iterator[Call]:
 
 KERNELS = {"moe": 6}
 """Kernels of one call where it is more than one: tokens sorted and padded by expert, two products, activation and sum of fused experts."""
+LINEAR = {"mamba": 0, "mamba2": 2, "gated_delta": 6}
+"""Kernels that a prompt's linear attention has beyond those timed: convolution, gates, norms and what a chunk takes are one each; Kimi's,
+with a convolution each for queries, keys and values, has two more.
+
+Source: https://github.com/sgl-project/sglang python/sglang/srt/layers/attention, fla/chunk.py (chunk_gated_delta_rule_fwd), fla/kda.py,
+    mamba/ops/ssd_combined.py.
+"""
 
 
-def operators(c: Configuration) -> float:
-    """Operators that a host launches one after another for a step with a prompt (count)."""
-    return sum(call.count * KERNELS.get(call.method, 1) for call in calls(c) if call.grid != "decode")
+def operators(c: Configuration, prompt: bool = True) -> float:
+    """Operators of a decode step, or that a host launches one after another for a step with a prompt (count)."""
+    found = sum(call.count * KERNELS.get(call.method, 1) for call in calls(c) if call.grid != ("decode" if prompt else "prefill"))
+    if prompt and (x := c.model.linear) is not None:
+        found += x.layers * (LINEAR[x.kind] + 2 * (x.kind == "gated_delta" and x.rank > 0))
+    return found
 
 
 def _feed_forward(c: Configuration, layers: int, width: float, reduce: bool = True) -> Iterator[Call]:

@@ -239,14 +239,15 @@ def transfer(case: Case) -> Transfer:
 
 
 @lru_cache(maxsize=1024)
-def operator_count(c: Configuration) -> float:
+def operator_count(c: Configuration, prompt: bool = True) -> float:
     """`operators.operators` of a configuration."""
-    return operators(c)
+    return operators(c, prompt)
 
 
 def at_least(case: Case, least: tuple[int, ...]) -> bool:
     """Is the release of a case's engine known, and this one or later?"""
-    return tuple(map(int, re.findall(r"\d+", case.version)[: len(least)])) >= least
+    found = re.search(r"\d+(?:\.\d+)+", case.version)  # not the number of a branch or a commit
+    return found is not None and tuple(map(int, found[0].split(".")[: len(least)])) >= least
 
 
 def in_pieces(case: Case) -> bool:
@@ -402,7 +403,8 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 # Tokens of all clients' requests, of mean length, over those that the KV cache holds.
                 "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),
                 "host_s": 1e-6 * r[RESULT.index("batch")],
-                "operators": operator_count(configuration(case)) / case.step_tokens[1],
+                "operators": operator_count(configuration(case), prompt=False) / case.step_tokens[1],
+                "launched": operator_count(configuration(case)) / case.step_tokens[1],
                 # Logarithms of fewer and more tokens a step than expected; what drafts, and adapters, take half to twice as long.
                 "fewer": math.hypot(math.log(case.step_tokens[1] / case.step_tokens[0]), math.log(1 + unsure)),
                 "more": math.hypot(math.log(case.step_tokens[2] / case.step_tokens[1]), math.log(1 - unsure / 2)),

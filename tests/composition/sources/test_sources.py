@@ -32,6 +32,7 @@ def rows(source: str, ratio: list[float], **change: object) -> pd.DataFrame:
         "types": "bf16",
         "asked": True,
         "operators": 1e5,
+        "launched": 1e5,
         "host_s": 1e-6,
         "old": False,
     }
