@@ -152,6 +152,8 @@ def _described(index: int, case: Case, raw: Points, why: tuple[str, ...]) -> dic
         sentences.append("experts on more GPUs than a token has: tokens go to them by all-to-all, as TensorRT-LLM sends them")
     if without_bf16(case.device):
         sentences.append("16-bit types in fp16: the device has no bf16")
+    if (dies := devices.load(case.device).dies) > 1:
+        sentences.append(f"one GPU is a whole {case.device}; a program sees its {dies} dies as GPUs, with a part of its rates each")
     if fit < case.clients:
         sentences.append(f"the KV cache holds {fit * ranks} requests of full length, of {case.clients * ranks} clients: the rest queue")
     sentences += raw.tables[raw.table_of[index]].notes
