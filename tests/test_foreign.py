@@ -33,6 +33,8 @@ FILES = {
     "ray.yaml": (b"applications:\n- name: llm\n", "serve simulate", "a configuration of Ray Serve"),
     "k8s.yaml": (b"apiVersion: apps/v1\nkind: Deployment\n", "serve simulate", "a manifest of Kubernetes"),
     "model.safetensors.index.json": (b'{"weight_map": {"a": "b"}}', "predict one --device l40s --model", "an index of weights"),
+    "cases.json": (b'[\n {"model": "llama-3.1-8b",\n  "gpus": "8"}\n]', "predict training", "a list of JSON records"),
+    "cases.jsonl": (b'{"op": "gemm", "M": 1}\n{"op": "gemm", "M": 2}\n', "kernels predict", "a list of JSON records"),
     "llama.gguf": (b"GGUF\x03\0\0\0", "predict one --device l40s --model", "weights in GGUF"),
 }  # fmt: skip
 
