@@ -16,7 +16,7 @@ import pandas as pd
 from analysis.case_columns import carried, read_as
 from analysis.errors import InputError
 from analysis.sweeps import sweep
-from analysis.tables import FORMULA, arrow, atomic, check_format, check_output, read_csv, to_csv_bytes
+from analysis.tables import FORMULA, arrow, atomic, check_format, check_output, read_csv, to_csv_bytes, ungrouped
 
 ROWS_A_TASK = 2000
 ROWS_A_PART = 50_000  # of a table that is read at once
@@ -288,7 +288,7 @@ def number(row: dict[str, str], key: str) -> float | None:
     cell = row.get(key)
     if not cell:  # most cells of most rows
         return None
-    text = str(cell).strip().replace(",", "")
+    text = ungrouped(str(cell).strip())
     if text.lower() in ("", "n/a", "na", "nan", "none", "-"):
         return None
     try:

@@ -83,6 +83,14 @@ def numeric(cells: pd.Series) -> pd.Series:
         return cells.map(as_number)
 
 
+_GROUPS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+
+
+def ungrouped(text: str) -> str:
+    """Text of a number without the commas that group its thousands; a decimal comma stays, and is no number here."""
+    return _GROUPS.sub("", text) if "," in text else text
+
+
 def as_number(cell: object) -> float:
     """A cell as a float; NaN where it holds no number."""
     try:

@@ -218,3 +218,15 @@ def test_tables_at_their_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         raise RuntimeError
     assert written.read_bytes().startswith(b"a,t") and len(list((tmp_path / "sub").iterdir())) == 1
     kept("tables", found)
+
+
+@pytest.mark.parametrize(("cell", "value"), [("1,024", 1024), ("1,073,741,824", 2**30), ("12,500.5", 12500.5), ("1024", 1024)])
+def test_commas_that_group_thousands_are_read(cell: str, value: float) -> None:
+    assert case_files.number({"k": cell}, "k") == value
+
+
+@pytest.mark.parametrize("cell", ["12,5", "0,25", "1,6", "1,5e9", "1,0242", ",5", "8,"])
+def test_a_decimal_comma_is_refused(cell: str) -> None:
+    """A network of 12,5 Gbit/s was answered as one of 125, and 1,6 GPUs as 16."""
+    with pytest.raises(InputError, match="is not a number"):
+        case_files.number({"k": cell}, "k")

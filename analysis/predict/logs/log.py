@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis.documents import parse_json, read_bytes, read_text
 from analysis.errors import InputError
-from analysis.tables import as_number
+from analysis.tables import as_number, ungrouped
 
 LARGEST_JSON = 64 << 20
 LARGEST_TEXT = 4 << 30
@@ -79,7 +79,7 @@ def number(value: object, path: str | Path, key: str, line: int | None = None) -
     """A measured value: None where there is none."""
     if value is None or value == "":
         return None
-    found = as_number(str(value).replace(",", ""))
+    found = as_number(ungrouped(str(value)))
     if not 0 < found < 1e15:
         raise InputError(f"expected a number above 0, got {str(value)[:40]!r}", path=path, line=line, key=key)
     return found
