@@ -21,6 +21,7 @@ from analysis.networks.collective_time import collective_s
 from analysis.training.cases import Case, Cases
 from analysis.training.kernels import TPU_CORES, Kernels, kernels_of
 from analysis.training.machines import Machine
+from analysis.workloads.models import SCAN_CHUNK
 
 Floats = NDArray[np.float64]
 
@@ -36,9 +37,6 @@ QUANTISED_BYTES = {"fp8": 5.0, "mxfp8": 4.1, "nvfp4": 5.2}
 """Traffic of an element that is quantised once for two products (bytes). fp8, one scale a tensor: read for the largest value, read again,
 written; on Hopper, whose 8-bit products want one layout (docs.nvidia.com/cuda/cublas), the transposed copy besides. mxfp8, scales along
 rows and along columns: read, written twice with scales. nvfp4: read twice, written twice."""
-
-SCAN_CHUNK = {"mamba2": 128, "gated_delta": 64}
-"""Tokens of a chunk (count): Megatron's Mamba mixer; the delta rule of github.com/fla-org/flash-linear-attention."""
 
 BACKWARD_OF_ATTENTION = 2.5
 """Products of the backward pass over those of the forward pass of fused attention (five in place of two)."""

@@ -103,6 +103,11 @@ class Attention(Strict):
         return self
 
 
+SCAN_CHUNK = {"mamba2": 128, "gated_delta": 64}
+"""Tokens of a chunk, within which kinds of linear attention multiply in parallel: chunk_size of Nemotron 3 and of Megatron's Mamba mixer;
+the kernels of github.com/fla-org/flash-linear-attention."""
+
+
 class LinearAttention(Strict):
     """Layers whose state does not grow with the context.
 

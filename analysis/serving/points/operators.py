@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.serving.points.cases import Plan
-from analysis.workloads.models import Attention, Experts, Model
+from analysis.workloads.models import SCAN_CHUNK, Attention, Experts, Model
 
 Floats = NDArray[np.float64]
 
@@ -356,10 +356,6 @@ def _latent(c: Configuration) -> Iterator[Call]:
     yield Call("attention", "prefill", "latent_attention_prefill", layers, arrays, shape, scale / _TOGETHER)
 
 
-CHUNK = {"mamba2": 128, "gated_delta": 64}
-"""Tokens within which prompts of linear attention are multiplied: chunk_size of Nemotron 3, the gated delta rule's kernels."""
-
-
 def _linear_attention(c: Configuration) -> Iterator[Call]:
     x, t, tp, h = c.model.linear, TOKENS, c.plan.tensor, float(c.model.hidden)
     assert x is not None
@@ -381,9 +377,9 @@ def _linear_attention(c: Configuration) -> Iterator[Call]:
     state = x.state_values / tp * 4
     yield Call("attention", "decode", "memory_bound", x.layers, {"bytes": 2 * _DECODE_BATCH * state})
     # Products within a chunk and with the state (state-space duality, arXiv 2405.21060; gated delta rule, arXiv 2412.06464).
-    if x.kind in CHUNK:
+    if x.kind in SCAN_CHUNK:
         twice = 2.0 if x.kind == "gated_delta" else 1.0  # the delta rule also solves for what each token changes
-        n, k = twice * x.value_size, 2.0 * x.key_size + CHUNK[x.kind]
+        n, k = twice * x.value_size, 2.0 * x.key_size + SCAN_CHUNK[x.kind]
         shape = {"m": _PROMPT * heads, "n": np.full_like(_PROMPT, n), "k": np.full_like(_PROMPT, k)}
         yield Call("attention", "prefill", "gemm", x.layers, shape, (("dtype", "bf16"),))
     yield Call("attention", "prefill", "memory_bound", 3 * x.layers, {"bytes": 4 * _PROMPT * (2 * keys + 2 * values)})

@@ -21,10 +21,11 @@ from analysis.serving.points.cases import ASKED_NOW, Case, Plan, machine
 from analysis.serving.points.closed_loop import ENGINE, RESULT, simulate
 from analysis.serving.points.operators import GRIDS, PARTS, Configuration, adapter_bytes, operators
 from analysis.serving.points.step_table import StepTable, on_grid, stack, step_tables
+from analysis.workloads import models
 from analysis.workloads.models import Model
 
 Floats = NDArray[np.float64]
-WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5625, "mxfp4": 0.53125, "int4": 0.53125, "int8": 1.0, "int8_wo": 1.0}
+WEIGHT_BYTES = {**models.WEIGHT_BYTES, "int8_wo": models.WEIGHT_BYTES["int8"]}
 KV_BYTES = {"bf16": 2.0, "fp8": 1.0}
 TPU_RESERVED = 0.02
 """Of the weights, that vLLM keeps free beside them on a TPU (vllm/v1/worker/tpu_worker.py, determine_available_memory)."""
