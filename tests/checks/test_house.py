@@ -17,8 +17,8 @@ ALIKE = ("commands/", "serving/schedulers", "artifact/bench", "artifact/commands
 ALIKE += ("artifact/explorers/records", "artifact/explorers/stand_ins")
 """Folders whose files are alike, and named by what each is for."""
 BY_NUMBA = {"_optimize_final_module", "_finalize_final_module", "define_pipelines", "enable_caching", "get_pointer_to_function"}
-CALLED_BY_TOOLS = {"setup", "handle_starttag", "handle_endtag", "handle_data", *BY_NUMBA}
-"""Sphinx calls the first, the reader of HTML the next three, numba the others."""
+CALLED_BY_TOOLS = {"setup", "execute_cell", "handle_starttag", "handle_endtag", "handle_data", *BY_NUMBA}
+"""Sphinx calls the first, papermill the second, the reader of HTML the next three, numba the others."""
 
 ENTRY_POINTS = (
     "hardware.roofline.time_on_device",

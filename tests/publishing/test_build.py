@@ -12,9 +12,12 @@ import sys
 import time
 from pathlib import Path
 
+import nbformat
 import pytest
 from conftest import run_analysis, small_checkout
 from publishing.notebook_files import write
+
+from analysis.artifact.publishing.execute import clean
 
 pytestmark = pytest.mark.build
 
@@ -27,6 +30,15 @@ ax.plot([1, 2, 3], [value, 2 * value, 1])
 run.figure(fig, "line", caption="A line.", made="By hand.")
 run.number("value", value, "{:.3f}")
 """
+SAID = """
+import sys
+from IPython.display import display
+print("before")
+print("warned", file=sys.stderr)
+display(pd.DataFrame({"x": [1]}), {"text/html": "<b>x</b>"})
+print("after")
+value
+"""
 
 
 def three(copy: Path) -> None:
@@ -37,7 +49,7 @@ def three(copy: Path) -> None:
     write(copy / "notebooks", "alpha", start, TABLE.format(value="value"), FIGURE)
     write(copy / "notebooks", "beta", 'value = float(run.read("alpha", "t").x[0]) * 2', TABLE.format(value="value"), FIGURE)
     reads = "from analysis.paths import DATA\nvalue = float(pd.read_csv(DATA / 'input.csv').x[0])"
-    write(copy / "notebooks", "gamma", reads, TABLE.format(value="value"), FIGURE)
+    write(copy / "notebooks", "gamma", reads, TABLE.format(value="value"), FIGURE, SAID)
     (copy / "book" / "_toc.yml").write_text("format: jb-book\nroot: intro\nchapters:\n- glob: notebooks/*\n")
     (copy / "book" / "intro.md").write_text(
         "# Intro\n\nThe value is {num}`beta.value`, its cell {num}`beta/t[x: 3].x:.2f µs`.\n\n```{result-figure} alpha/line\n```\n"
@@ -96,6 +108,12 @@ def test_papermill_writes_the_same_table_and_a_failing_notebook_spoils_nothing(b
     done = subprocess.run(arguments, cwd=built, env={**os.environ, "PYTHONPATH": str(built)}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert (built / "elsewhere" / "t.csv").read_bytes() == table
+    pages = [nbformat.read(path, 4) for path in (built / "out.ipynb", built / "data" / "results" / "gamma" / "gamma.ipynb")]
+    clean(pages[0], outputs=True)
+    outputs = [[output for cell in page.cells for output in cell.get("outputs", [])] for page in pages]
+    assert outputs[0] == outputs[1], "the build's shell shows what a kernel does"
+    kinds = [output.output_type for output in outputs[1]]
+    assert kinds[-6:] == ["stream", "stream", "display_data", "display_data", "stream", "execute_result"]
     assert json.loads((built / "elsewhere" / "manifest.json").read_text())["tables"]["t"]["title"] == "T"
     before = digests(built / "data" / "results" / "alpha")
     module = built / "analysis" / "probe_one.py"

@@ -3,7 +3,7 @@
 - `archive`: One file for a deposit: sources, results, book, PDFs and their provenance
 - `book`: Builds the pages of the book from the chapters and the results, and puts them in place in one step
 - `build`: Runs the notebooks that are out of date, one more at once than there are cores, and keeps what was good when one fails
-- `execute`: Runs one notebook through papermill, in a kernel forked with its imports done
+- `execute`: Runs one notebook through papermill, in the shell of a process forked with the imports done
 - `looks`: How the book's figures look beside the theme: legible type, heatmaps whose numbers can be read
 - `package`: The data package:
 - `pages`: The Sphinx extension of the book:

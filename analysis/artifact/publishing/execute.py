@@ -1,29 +1,40 @@
 """Runs one notebook: `python -m analysis.artifact.publishing.execute JOB.json`.
 
 The job names the notebook, its parameters, the folder for its results and where to write the trace and the report. Results are
-complete when this process ends with status 0; the build moves them into place then. papermill runs the cells by nbclient, in a kernel
-that is forked and not started: its imports would take seconds of every notebook.
+complete when this process ends with status 0; the build moves them into place then. papermill runs the cells by nbclient, in an IPython
+shell of this same process: starting a kernel takes longer than most notebooks, and talking to one as long as a short cell.
 """
 
 from __future__ import annotations
 
 import ctypes
+import io
 import json
 import os
 import re
 import resource
-import shutil
 import signal
 import sys
-import tempfile
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from analysis.paths import ROOT
+import nbformat
+import pandas
+import papermill
+from ipykernel.compiler import XCachingCompiler
+from ipykernel.zmqshell import ZMQInteractiveShell
+from jupyter_client.session import Session
+from nbclient.exceptions import CellExecutionError
+from papermill.clientwrap import PapermillNotebookClient
+from papermill.engines import Engine, papermill_engines
+from papermill.log import logger
+from traitlets.config import Config
 
-BEGIN = "from analysis.artifact.publishing import trace as _trace; _trace.start()"
-END = "_trace.save({path!r})"
+from analysis.artifact.publishing import trace
+from analysis.paths import ROOT
 
 
 def end_with_parent() -> None:
@@ -77,103 +88,108 @@ def _anywhere(text: str) -> str:
     return _without(f"{ROOT}/", "", re.sub(r"/\S*/ipykernel_\d+/\d+\.py", "cell", text))
 
 
-def _kernel(folder: str) -> Any:
-    """An IPython kernel forked from this process, which has imported what notebooks need; nbclient takes its manager as it is.
+class _Stream(io.StringIO):
+    """What a cell prints, sent whenever it is flushed."""
 
-    Args:
-        folder: where its connection file and sockets go; a short path, since a socket's address has 107 characters at most.
-    """
-    from queue import Empty
+    encoding = "utf-8"
 
-    from ipykernel.kernelapp import IPKernelApp
-    from jupyter_client.asynchronous import AsyncKernelClient
-    from jupyter_client.manager import AsyncKernelManager
+    def __init__(self, name: str, session: _Session, number: int) -> None:
+        super().__init__()
+        self.name, self._session, self._number = name, session, number
 
-    class Client(AsyncKernelClient):
-        """A client that is ready with the kernel's first published message; Jupyter's own waits 0.2 s longer for every notebook."""
+    def fileno(self) -> int:
+        """What is written past Python goes to the build's log."""
+        return self._number
 
-        async def wait_for_ready(self, timeout: float | None = None) -> None:
-            """Ask the kernel for itself until what it publishes arrives."""
-            while True:
-                self.kernel_info()
-                await self.get_shell_msg(timeout=timeout)
-                try:
-                    await self.get_iopub_msg(timeout=0.02)
-                    return
-                except Empty:
-                    continue
+    def flush(self) -> None:
+        """Let what was printed be an output of the cell."""
+        if text := self.getvalue():
+            self.seek(0)
+            self.truncate()
+            self._session.send(None, "stream", {"name": self.name, "text": text})
 
-    class Forked(AsyncKernelManager):
-        """The manager of a kernel that runs already."""
 
-        pid, has_kernel = 0, True
+class _Session(Session):
+    """What the shell tells its client, taken by the client without a socket between them."""
 
-        async def is_alive(self) -> bool:  # type: ignore[override]
-            """Whether its process runs."""
-            if self.pid and os.waitpid(self.pid, os.WNOHANG)[0]:
-                self.pid = 0
-            return bool(self.pid)
+    take: Any = None
 
-        def end(self) -> None:
-            """End its process: what the notebook wrote is on the disk."""
-            if self.pid:
-                os.kill(self.pid, signal.SIGKILL)
-                os.waitpid(self.pid, 0)
+    def send(self, stream: Any, msg_or_type: Any, content: Any = None, *_: Any, **__: Any) -> Any:
+        """Hand a message to the client."""
+        message = msg_or_type if isinstance(msg_or_type, dict) else self.msg(msg_or_type, content)
+        self.take(message)
+        return message
 
-    kernel = Forked(client_factory=Client, transport="ipc", ip=f"{folder}/s", connection_file=f"{folder}/kernel.json")
-    kernel.write_connection_file()
-    kernel.pid = os.fork()
-    if kernel.pid == 0:
-        try:
-            end_with_parent()
-            IPKernelApp.launch_instance(argv=["-f", kernel.connection_file])
-        finally:
-            os._exit(1)
-    return kernel
+
+@cache
+def shell() -> Any:
+    """The IPython shell of this process; the process that forks notebooks' processes makes it, once a build."""
+    return ZMQInteractiveShell.instance(compiler_class=XCachingCompiler, config=Config({"HistoryManager": {"enabled": False}}))
+
+
+class _Client(PapermillNotebookClient):  # type: ignore[misc]
+    """nbclient's client, with a shell in its own process for a kernel."""
+
+    def execute(self, **_: Any) -> Any:
+        """Run all cells up to the first that fails."""
+        self.reset_execution_trackers()
+        trace.start()
+        self.session = shell().displayhook.session = shell().display_pub.session = _Session()
+        self.papermill_execute_cells()
+        return self.nb
+
+    def execute_cell(self, cell: Any, index: int) -> None:
+        """Run a cell; its outputs are what the shell sends meanwhile."""
+        if cell.cell_type != "code" or not cell.source.strip():
+            return
+        cell.outputs, self.clear_before_next_output = [], False
+        cell.execution_count = shell().execution_count
+        self.session.take = lambda message: self.process_message(message, cell, index)
+        printed, warned = _Stream("stdout", self.session, 1), _Stream("stderr", self.session, 2)
+        with redirect_stdout(printed), redirect_stderr(warned):
+            result = shell().run_cell(cell.source, store_history=True)
+            printed.flush()
+            warned.flush()
+        if error := result.error_before_exec or result.error_in_exec:
+            raise CellExecutionError.from_cell_and_msg(cell, {"ename": type(error).__name__, "evalue": str(error), "traceback": []})
+
+
+class _Here(Engine):  # type: ignore[misc]
+    """papermill's engine on this client."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **_: Any) -> None:
+        """Run the cells of a notebook that papermill has given its parameters."""
+        _Client(nb_man, kernel_name=kernel_name, log=logger).execute()
+
+
+papermill_engines.register("here", _Here)
 
 
 def execute(job: dict[str, Any]) -> dict[str, Any]:
     """Run the notebook of a job through papermill; returns what it cost and, if it failed, where."""
-    import nbformat
-    import pandas
-    import papermill
-
     pandas.set_option("display.max_columns", 20)  # what pandas itself sets where it is imported in a kernel
     sys.modules.pop("analysis.artifact.publishing.execute", None)  # no notebook depends on it
-    notebook = nbformat.read(job["notebook"], as_version=4)
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(BEGIN))
-    notebook.cells.append(nbformat.v4.new_code_cell(END.format(path=job["trace"])))
     page = Path(job["page"])
     page.parent.mkdir(parents=True, exist_ok=True)
-    source = page.with_suffix(".source.ipynb")
-    nbformat.write(notebook, source)
     began = time.monotonic()
     failure = None
-    folder = tempfile.mkdtemp()
-    kernel = _kernel(folder)
     try:
-        papermill.execute_notebook(
-            str(source),
+        done = papermill.execute_notebook(
+            job["notebook"],
             str(page),
             parameters=job["parameters"],
             progress_bar=False,
-            log_output=False,
             kernel_name="python3",
             language="python",
             cwd=job["cwd"],
             request_save_on_cell_execute=False,
-            engine_name="nbclient",
-            km=kernel,
+            engine_name="here",
         )
+        trace.save(job["trace"])
     except papermill.PapermillExecutionError as error:
         failure = {"cell": error.exec_count, "error": f"{error.ename}: {error.evalue}", "source": error.source}
-    finally:
-        kernel.end()
-        shutil.rmtree(folder, ignore_errors=True)
-        source.unlink(missing_ok=True)
-    if failure is None:
-        done = nbformat.read(page, as_version=4)
-        done.cells = done.cells[1:-1]
+    else:
         for cell in done.cells:
             if "injected-parameters" in cell.metadata.get("tags", []):
                 cell.source = _without(job["parameters"]["out"], f"data/results/{Path(job['notebook']).stem}", cell.source)

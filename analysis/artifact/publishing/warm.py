@@ -18,9 +18,7 @@ from analysis.call_stack import in_one_piece
 from analysis.paths import ROOT
 
 EARLY = (
-    "papermill",  # with nbformat, nbclient, jupyter_client and yaml
-    "ipykernel.debugger",
-    "ipykernel.kernelapp",
+    "analysis.artifact.publishing.execute",  # with papermill, nbformat, nbclient, IPython and yaml
     "matplotlib.pyplot",
     "matplotlib.backends.backend_agg",
     "matplotlib.backends.backend_svg",
@@ -88,9 +86,10 @@ def _use_once() -> None:
 
 def serve() -> None:
     """Import, then fork a process for each job that standard input names, until it ends."""
-    from analysis.artifact.publishing.execute import end_with_parent
+    from analysis.artifact.publishing.execute import end_with_parent, shell
 
     end_with_parent()
+    shell()
     for name in EARLY:
         importlib.import_module(name)
     if int(sys.argv[1]) >= MANY:
