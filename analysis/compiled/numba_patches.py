@@ -7,11 +7,13 @@ anew, take 68 CPU-seconds without these patches and 54 with them (means of two r
 from __future__ import annotations
 
 import operator
+import sys
 from typing import Any
 
 from llvmlite.binding import ffi
 from numba import types
 from numba.core import analysis, ir, postproc, transforms
+from numba.core.cpu import CPUContext
 from numba.core.targetconfig import TargetConfig
 from numba.core.types import npytypes
 from numba.core.types.functions import BaseFunction
@@ -80,6 +82,23 @@ def _at_entry(self: Any, block: Any) -> Any:
 _slow_processed = postproc.PostProcessor.run
 postproc.PostProcessor.run = _processed  # type: ignore[method-assign]
 ir.FunctionIR.get_block_entry_vars = _at_entry  # type: ignore[method-assign]
+
+
+_slow_registries = CPUContext.load_additional_registries
+_BLAS: Any = "scipy.linalg.cython_blas"
+
+
+def _registries(self: Any) -> None:
+    """Load numba's own modules, which import scipy.linalg to see whether there is BLAS; no function here multiplies matrices."""
+    known = sys.modules.setdefault(_BLAS, None)  # type: ignore[arg-type]
+    try:
+        _slow_registries(self)
+    finally:
+        if known is None:
+            del sys.modules[_BLAS]
+
+
+CPUContext.load_additional_registries = _registries  # type: ignore[method-assign]
 
 
 _SCALARS = (types.Integer, types.Boolean, types.Float)

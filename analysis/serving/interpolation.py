@@ -21,15 +21,15 @@ def place(axis: Any, x: float) -> tuple[int, float]:
 @inner(_nrt=False)
 def line(axis: Any, values: Any, x: float) -> float:
     """Linear between the points, level below them, along the last slope above."""
-    i, f = place(axis, x)
+    i, f = place(axis, float(x))
     return values[i] + f * (values[i + 1] - values[i])
 
 
 @inner(_nrt=False)
 def surface(first: Any, second: Any, values: Any, x: float, y: float) -> float:
     """Bilinear between the points, level below them, along the last slopes above."""
-    i, f = place(first, x)
-    j, g = place(second, y)
+    i, f = place(first, float(x))
+    j, g = place(second, float(y))
     low = values[i, j] + g * (values[i, j + 1] - values[i, j])
     high = values[i + 1, j] + g * (values[i + 1, j + 1] - values[i + 1, j])
     return low + f * (high - low)

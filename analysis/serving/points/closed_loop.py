@@ -120,7 +120,7 @@ def _prefill(engine: Any, tables: Tables, r: Requests, s: Any, i: int) -> None:
     if s.front > s.begin or s.together + fresh > engine.budget:
         s.begin, s.foremost, s.together, s.attended = max(s.front, s.server), i, 0, 0.0
     s.together += fresh
-    s.attended += surface(tables.prompt_axis, tables.before_axis, tables.prefill[j], fresh, r.held[i])
+    s.attended += surface(tables.prompt_axis, tables.before_axis, tables.prefill[j], fresh, float(r.held[i]))
     base = line(tables.token_axis, tables.tokens[j], s.together) + s.attended
     base = max(base + line(tables.sequence_axis, tables.sequences[j], i + 1 - s.foremost), engine.prompt_host_s)
     s.server = s.begin + base / engine.servers
@@ -204,7 +204,7 @@ def _wait(engine: Any, r: Requests, s: Any) -> None:
 
 
 @inner(_nrt=False)
-def _attend(engine: Any, tables: Tables, s: Any, chunk: int, before: int) -> None:
+def _attend(engine: Any, tables: Tables, s: Any, chunk: int, before: float) -> None:
     """A piece of a prompt joins the next step: its attention, and that of what drafts, which sees the prompts too."""
     s.attention += surface(tables.prompt_axis, tables.before_axis, tables.prefill[engine.table], chunk, before)
     if engine.drafted > 0:
@@ -226,7 +226,7 @@ def _admit(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
     room = engine.budget - (s.running if engine.mixed == 1 else 0)
     if s.partial >= 0:
         chunk = min(r.need[s.partial] - s.partial_done, room)
-        _attend(engine, tables, s, chunk, s.partial_done)
+        _attend(engine, tables, s, chunk, float(s.partial_done))
         s.prompt_tokens += chunk
         room -= chunk
         s.partial_done += chunk
@@ -246,7 +246,7 @@ def _admit(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
         if engine.chunked == 0 and fresh > room and s.prompts > 0:
             break
         chunk = fresh if engine.chunked == 0 else min(fresh, room)
-        _attend(engine, tables, s, chunk, r.held[i])
+        _attend(engine, tables, s, chunk, float(r.held[i]))
         s.prompt_tokens += chunk
         room -= chunk
         s.prompts += 1
