@@ -81,6 +81,8 @@ class Try:
     in_flight: tuple[float, float] = (0.0, 0.0)
 
 
+LOWEST_PER_S, HIGHEST_PER_S = 1e-3, 1e5
+"""Rates beyond which the search gives up."""
 GROWTH = 1.25
 """From the third to the last quarter of the arrivals: requests in flight that grow by more are no steady queue's."""
 
@@ -125,23 +127,14 @@ class Capacity:
         return ""
 
 
-def capacity(
-    serve: Callable[[float], Result],
-    bounds: list[Bound],
-    relative_tolerance: float = 0.01,
-    lowest_per_s: float = 1e-3,
-    highest_per_s: float = 1e5,
-) -> Capacity:
+def capacity(serve: Callable[[float], Result], bounds: list[Bound], relative_tolerance: float = 0.01) -> Capacity:
     """Largest rate at which all bounds are met: doubled (or halved) until one side of the answer is known, then bisected.
 
     Args:
         serve: runs the same requests at a rate.
         bounds: all must be met.
         relative_tolerance: stop when the rates on both sides differ by less than this share.
-        lowest_per_s, highest_per_s: rates beyond which the search gives up.
     """
-    if not 0 < relative_tolerance < 1:
-        raise InputError(f"expected a share between 0 and 1, got {relative_tolerance}", key="relative_tolerance")
     tries: list[Try] = []
 
     def good(rate_per_s: float) -> bool:
@@ -152,7 +145,7 @@ def capacity(
 
     low, high = 0.0, math.inf
     rate = 1.0
-    while lowest_per_s <= rate <= highest_per_s:
+    while LOWEST_PER_S <= rate <= HIGHEST_PER_S:
         if good(rate):
             low, rate = rate, 2.0 * rate
         else:

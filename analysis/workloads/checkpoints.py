@@ -152,12 +152,11 @@ RECURRENT = ("linear_attention", "mamba", "mamba2", "hybrid", "moe", "mlp")
 """Words of `layer_types` for blocks of near attention, and for those that only families with recurrent blocks read."""
 
 
-def _window(c: Config, layers: int | None = None, key: str = "sliding_window") -> Facts:
+def _window(c: Config, layers: int | None = None) -> Facts:
     """Sliding windows: by `layer_types`, else on so many layers (all by default)."""
-    size = c.get(key)
-    if not size:
+    if not c.get("sliding_window"):
         return {}
-    size = c.count(key)
+    size = c.count("sliding_window")
     kinds = c.names("layer_types")
     if kinds:
         layers = sum(kind in NEAR for kind in kinds[: c.layers])
@@ -407,6 +406,10 @@ def refused() -> dict[str, str]:
 # --- families that take code ---
 
 
+def _biases(c: Config) -> str:
+    return "all" if c.flag("attention_bias") else "none"
+
+
 def _qwen1(c: Config) -> Facts:
     found = _decoder(c, attention={"biases": "qkv"})
     return found | {"dense_width": found["dense_width"] // 2}  # its two halves, gate and up, are counted together
@@ -424,8 +427,7 @@ def _sparse_layers(c: Config, experts: Facts) -> Facts:
 def _qwen3_next(c: Config) -> Facts:
     every = max(1, c.count("full_attention_interval", default=4))
     linear = _of_types(c, "linear_attention") if c.names("layer_types") else c.layers - c.layers // every
-    attention = {"norm": "head", "output_gate": c.flag("attn_output_gate", default=True)}
-    attention["biases"] = _choice(c, {"attention_bias": "all"}, "none")
+    attention = {"norm": "head", "output_gate": c.flag("attn_output_gate", default=True), "biases": _biases(c)}
     if c.get("head_dim") is None:
         attention["head_size"] = 256
     facts = _decoder(c, attention=attention) | _sparse_layers(c, _experts(c, shared_gate=True)) | _mtp(c)
@@ -493,7 +495,7 @@ def _minimax_m2(c: Config) -> Facts:
 
 
 def _granite_moe(c: Config) -> Facts:
-    found = _decoder(c, attention={"biases": _choice(c, {"attention_bias": "all"}, "none")})
+    found = _decoder(c, attention={"biases": _biases(c)})
     shared = c.count("shared_intermediate_size", default=0)
     experts = _experts(c) if c.count("num_local_experts", default=0) > 1 else {}
     if experts:
@@ -512,9 +514,7 @@ def _nemotron_h(c: Config) -> Facts:
     unknown = sorted(set(kinds) - set("M*-E"))
     if unknown or not kinds:
         raise c.refuse(f"{', '.join(unknown) or 'no hybrid_override_pattern'}")
-    found = _decoder(
-        c, attention={"biases": _choice(c, {"attention_bias": "all"}, "none"), "layers": kinds.count("*")}, gated=False, norms=1
-    )
+    found = _decoder(c, attention={"biases": _biases(c), "layers": kinds.count("*")}, gated=False, norms=1)
     if not kinds.count("*"):
         found["attention"] = None
     found |= {"layers": len(kinds), "dense": kinds.count("-"), "ffn_biases": c.flag("mlp_bias")} | _mtp(c)
@@ -559,7 +559,7 @@ def _bamba(c: Config) -> Facts:
     if not isinstance(indices, list):
         raise InputError("expected a list", path=c.path, key="attn_layer_indices")
     attention = len(indices) or _of_types(c, "attention")
-    found = _decoder(c, attention={"layers": attention, "biases": _choice(c, {"attention_bias": "all"}, "none")})
+    found = _decoder(c, attention={"layers": attention, "biases": _biases(c)})
     if not attention:
         found["attention"] = None
     return found | {"linear": _duality(c, c.layers - attention)}
@@ -567,7 +567,7 @@ def _bamba(c: Config) -> Facts:
 
 def _falcon_h1(c: Config) -> Facts:
     """Attention and Mamba 2 run side by side in each block."""
-    found = _decoder(c, attention={"layers": c.layers, "biases": _choice(c, {"attention_bias": "all"}, "none")})
+    found = _decoder(c, attention={"layers": c.layers, "biases": _biases(c)})
     linear = _duality(c, c.layers, biases=c.flag("mamba_proj_bias", "projectors_bias"))
     return found | {"linear": linear, "ffn_biases": c.flag("mlp_bias")}
 
@@ -605,8 +605,7 @@ def _llama4(c: Config) -> Facts:
         "layers": moe,
     }
     window = {"window": chunk, "window_layers": local} if local else {}
-    biases = _choice(c, {"attention_bias": "all"}, "none")
-    facts = _decoder(c, attention={"biases": biases, **window}) | {"dense_width": c.count("intermediate_size_mlp", default=16384)}
+    facts = _decoder(c, attention={"biases": _biases(c), **window}) | {"dense_width": c.count("intermediate_size_mlp", default=16384)}
     return facts | {"experts": experts}
 
 
