@@ -57,7 +57,10 @@ class Config:
 
     def flag(self, *keys: str, default: bool = False) -> bool:
         """A yes or no."""
-        return bool(self.get(*keys, default=default))
+        value = self.get(*keys, default=default)
+        if isinstance(value, str) and value.lower() in ("true", "false", "yes", "no"):
+            raise InputError(f"expected true or false, got the text {value!r}", path=self.path, key=keys[0])
+        return bool(value)
 
     def part(self, key: str) -> Config:
         """A mapping inside; empty where there is none."""

@@ -571,6 +571,14 @@ def test_one_default_type_in_all_commands(model, device, kind):
     assert kind.removesuffix("_block") in plan["precision"] and f"up to {gpus} GPUs a replica" in plan["assumed"]
 
 
+def test_a_checkpoint_in_fp32_is_served_in_sixteen_bits_and_says_so(tmp_path):
+    """vLLM's --dtype auto loads FP32 models in 16 bits (docs.vllm.ai, engine arguments); bf16 was called the checkpoint's own."""
+    sizes = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 11008, "vocab_size": 32000}
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "torch_dtype": "float32", **sizes}))
+    found = answers(row(model_path=tmp_path / "config.json", tp_size=1, gemm_quant_mode="")).iloc[0]
+    assert "weights in bf16 (as engines load fp32: no precision given)" in found["assumed"]
+
+
 def test_other_types_than_the_published_are_named():
     found = waterfall.one("gpt-oss-120b", "h100_sxm", precision="fp8")
     assert any("bf16 and mxfp4, the published checkpoint's types, not in fp8" in text for text in found.assumed)

@@ -291,6 +291,8 @@ def test_a_kind_of_layer_that_is_not_modelled_is_named(tmp_path: Path, config: d
         ({"layer_types": ["full_attention"] * 3}, "layer_types: names 3 of 32 layers"),
         ({"layer_types": ["full_attention", "slidng_attention"] * 16}, "not modelled: slidng_attention of layer_types"),
         ({"layer_types": ["full_attention", "linear_attention"] * 16}, "not modelled: linear_attention of layer_types"),
+        ({"tie_word_embeddings": "false"}, "tie_word_embeddings: expected true or false, got the text 'false'"),  # was read as yes
+        ({"attention_bias": "no"}, "attention_bias: expected true or false"),
         ({"vocab_size": "many"}, ": vocab_size: expected a count"),
         ({"intermediate_size": None}, "intermediate_size: is missing"),
         ({"model_type": "qwen3", "intermediate_size": None}, "intermediate_size: is missing"),

@@ -480,7 +480,8 @@ def _weights(row: Row, model: Model, device: str, asked: bool, assumed: list[str
     if not any(said):  # as engines load it: the type that the checkpoint's name says, else its own, else 16 bits
         named = models.type_in_name(row["model_path"]) if asked else ""
         own = next(iter(checkpoints(model)), in_words("bf16", device)) if asked else "bf16"
-        said[2], why = (named, "as the model's name says") if named else (own, "the checkpoint's own: no precision given")
+        theirs = "as engines load fp32" if model.types.dense == "fp32" else "the checkpoint's own"
+        said[2], why = (named, "as the model's name says") if named else (own, f"{theirs}: no precision given")
         assumed.append(f"weights in {in_words(said[2], device)} ({why})")
     elif asked and without_bf16(device) and {"bf16", "bfloat16"} & {*map(str.lower, said), row.get("kvcache_quant_mode", "").lower()}:
         raise InputError(f"{gpus.load(device).name} has no bf16: ask for fp16", key="precision")
