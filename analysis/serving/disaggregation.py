@@ -14,18 +14,17 @@ Source: the division of work of DistServe (Zhong et al., OSDI 2024) and Splitwis
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.errors import InputError
+from analysis.configs import Seconds, configuration
 from analysis.serving.limits import Limits
 from analysis.serving.requests import Requests
 from analysis.serving.simulate import Batches, Result, by_start, simulate
 from analysis.serving.steps import StepTime
 
 
-@dataclass(frozen=True)
+@configuration
 class Transfer:
     """How a prompt's cache gets to the decode replica.
 
@@ -34,13 +33,8 @@ class Transfer:
         token_s: seconds a prompt token: KV bytes of a token over the link's bandwidth.
     """
 
-    latency_s: float = 0.0
-    token_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("latency_s", "token_s"):
-            if not (getattr(self, name) >= 0 and np.isfinite(getattr(self, name))):
-                raise InputError(f"expected seconds, not negative, got {getattr(self, name)}", key=name)
+    latency_s: Seconds = 0.0
+    token_s: Seconds = 0.0
 
 
 def simulate_disaggregated(

@@ -61,5 +61,5 @@ def test_who_reserves_cannot_take_over() -> None:
     requests = make_requests(np.zeros(1), np.array([10]), np.array([3]))
     with pytest.raises(InputError, match="scheduler: orca cannot take over prompts"):
         simulate_disaggregated(requests, "orca", SECOND)
-    with pytest.raises(InputError, match="latency_s: expected seconds, not negative"):
-        Transfer(-1.0)
+    with pytest.raises(InputError, match="latency_s: Input should be greater than or equal to 0"):
+        Transfer(latency_s=-1.0)

@@ -132,8 +132,9 @@ def _prefill(engine: Any, tables: Tables, r: Requests, s: Any, i: int) -> None:
 
 @inner(_nrt=False)
 def _send(engine: Any, tables: Tables, r: Requests, s: Any) -> None:
-    """A client has sent the next request now, which the front end has taken at `s.front`; a prefill worker processes its prompt."""
+    """A client sends the next request now; the front end takes one after another, and a prefill worker processes its prompt."""
     i = s.arrivals
+    s.front = max(s.front, s.clock) + engine.send_s + engine.send_token_s * r.inputs[i]
     r.arrived[i] = s.clock
     r.sent[i] = s.front
     s.arrivals += 1
@@ -356,7 +357,6 @@ def _complete(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any) -> No
         r.tpot[i] = (s.clock - r.first[i]) / (r.outputs[i] - 1)
         s.done += 1
         if s.arrivals < engine.requests:
-            s.front = max(s.front, s.clock) + engine.send_s + engine.send_token_s * r.inputs[s.arrivals]
             _send(engine, tables, r, s)
 
 
@@ -370,7 +370,6 @@ def one(engine: Any, tables: Tables, r: Requests, heap: Any, s: Any, out: Any) -
     s.partial = -1
     while s.arrivals < min(engine.clients, n):
         s.clock = r.arrived[s.arrivals]
-        s.front = max(s.front, s.clock) + engine.send_s + engine.send_token_s * r.inputs[s.arrivals]
         _send(engine, tables, r, s)
     s.clock = 0.0
     while s.done < n:
