@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 from analysis.configs import Source, Strict, read_yaml
 from analysis.errors import InputError
@@ -61,7 +61,7 @@ class ArchitectureFile(Strict):
     tile_lists: tuple[TileList, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Board:
     """A device as the fp32 models see it: its data sheet with all that they need, its chip's design, and tiles.
 
@@ -86,7 +86,7 @@ class Board:
         """Multiprocessors or compute units (count)."""
         return self.device.sm_count or 0
 
-    @property
+    @cached_property
     def power_headroom(self) -> float:
         """Power for each FLOP/s that the board grants, relative to the least limited board of the same chip design.
 
@@ -120,6 +120,7 @@ def tiles_of(architecture: Architecture, seen: frozenset[str] | None = None) -> 
     return DEFAULT_TILES, DEFAULT_TILES
 
 
+@cache
 def with_seen(gpu: Board, seen: frozenset[str]) -> Board:
     """The GPU as somebody knows it who has seen kernels of the GPUs `seen` only."""
     bmm, linear = tiles_of(gpu.architecture, seen)
