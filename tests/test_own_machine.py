@@ -227,6 +227,10 @@ def test_links_of_ones_own_keep_the_measured_kernels(tmp_path: Path) -> None:
         (lambda text: text.replace("memory: 100 GB", "memory: 0 GB"), "memory: expected more than 0"),
         (lambda text: text + text.replace("devices:\n", "").replace("Sheet-2", "Sheet-3"), r"names 2 machines .*mine.yaml#Sheet-2"),
         (lambda text: "devices: {}\n", "names 0 machines"),
+        (
+            lambda text: "systems:\n  P:\n    device: H100\n    levels: [{name: a, topology: switch, size: 0, per_direction: 45 GB/s}]\n",
+            r"mine.yaml:4: systems.P.levels.0.size: Input should be greater than or equal to 1 \(got 0\)",  # was answered
+        ),
         (lambda text: "systems:\n  Pod:\n    device: Nothing\n    levels: []\n", "levels"),
     ],
 )

@@ -50,7 +50,7 @@ class Level(Strict):
 
     name: str
     topology: Topology
-    size: int
+    size: Annotated[int, Field(ge=1)]
     per_direction: ByteRate
 
     @property

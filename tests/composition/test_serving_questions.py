@@ -571,6 +571,16 @@ def test_one_default_type_in_all_commands(model, device, kind):
     assert kind.removesuffix("_block") in plan["precision"] and f"up to {gpus} GPUs a replica" in plan["assumed"]
 
 
+@pytest.mark.parametrize(
+    ("device", "gpus", "where"),
+    [("h100_sxm", 8, "8 GPUs in one node"), ("h100_sxm", 16, "16 GPUs over nodes of 8"), ("gb200", 16, "16 GPUs on one fabric")],
+)
+def test_a_replica_is_said_to_stand_where_its_links_are(device, gpus, where):
+    """Sixteen H100 were said to be on one fabric, and in the next line over nodes of 8 (DGX H100: eight on NVSwitch; GB200: 72)."""
+    found = waterfall.one("llama-3.1-70b", device, gpus, expert_parallel=1)
+    assert f"{where}, tensor parallel {gpus}" in waterfall.header(found.case) and where in waterfall.report(found).split("assumed:")[1]
+
+
 def test_a_checkpoint_in_fp32_is_served_in_sixteen_bits_and_says_so(tmp_path):
     """vLLM's --dtype auto loads FP32 models in 16 bits (docs.vllm.ai, engine arguments); bf16 was called the checkpoint's own."""
     sizes = {"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "intermediate_size": 11008, "vocab_size": 32000}

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.hardware import devices
+from analysis.hardware import devices, systems
+from analysis.kernels import gpus
 from analysis.serving.points import cases as case_rows
 from analysis.serving.points import settings
 from analysis.serving.points.cases import Case, in_words, without_bf16
@@ -194,9 +195,11 @@ def plan_in_words(case: Case) -> str:
     plan = case.plan
     words = [f"tensor parallel {plan.tensor}"] + [f"attention data parallel {plan.attention_data}"] * (plan.attention_data > 1)
     words += [f"expert parallel {plan.expert}"] * (plan.expert > 1) + [f"pipeline parallel {plan.pipeline}"] * (plan.pipeline > 1)
-    unit = chip(case)
-    fabric = f"one {unit}" if plan.gpus == 1 else f"{plan.gpus} {unit}s {'in one node' if plan.gpus <= 8 else 'on one fabric'}"
-    return f"{fabric}, {', '.join(words)}" if plan.gpus > 1 else fabric
+    if plan.gpus == 1:
+        return f"one {chip(case)}"
+    held = gpus.load(case.device).node.devices_per_node
+    where = f"over nodes of {held}" if plan.gpus > held else "in one node" if plan.gpus <= systems.NODE else "on one fabric"
+    return f"{plan.gpus} {chip(case)}s {where}, {', '.join(words)}"
 
 
 def answered(frame: pd.DataFrame, site: Site | None = None) -> tuple[list[Case | None], Answers]:
