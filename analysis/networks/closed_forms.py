@@ -64,25 +64,31 @@ def reduction_cycles(size, memory):
     return 3 * np.int64(wrapped / memory) if wrapped > 0 else np.int64(0)
 
 
+@light
+def halving_step(collective, nodes, rounds, size, step):
+    """Bytes and distance of a step of halving-doubling, whose first message has `size`: halves outward, doubles back; an all-gather only
+    doubles."""
+    if collective == codes.ALL_GATHER:
+        return size << step, (nodes // 2) >> step
+    if step < rounds or collective != codes.ALL_REDUCE:
+        return size >> step, 1 << step
+    back = step - rounds  # the tool halves once more and doubles again: a size that halves unevenly stays rounded down
+    return (size >> rounds) << (back + 1), (nodes // 2) >> back
+
+
 @inner
 def halving_doubling_cycles(aware, collective, kind, nodes, latency, speed, endpoint, memory, size):
-    """One chunk by halving-doubling: halves outward while reducing, doubles back."""
+    """One chunk by halving-doubling, which reduces in every step outward but the first."""
     rounds = 0
     while (2 << rounds) <= nodes:
         rounds += 1
+    first = size if collective == codes.ALL_GATHER else size // 2
     total = endpoint
-    if collective == codes.ALL_GATHER:
-        for k in range(rounds):
-            total += message_cycles(aware, kind, nodes, (nodes // 2) >> k, latency, speed, size << k) + endpoint
-        return total
-    half = size // 2
-    for k in range(rounds):
-        total += message_cycles(aware, kind, nodes, 1 << k, latency, speed, half >> k) + endpoint
-        if k > 0:
-            total += reduction_cycles(half >> k, memory)
-    if collective == codes.ALL_REDUCE:
-        for k in range(rounds):
-            total += message_cycles(aware, kind, nodes, (nodes // 2) >> k, latency, speed, (half >> rounds) << (k + 1)) + endpoint
+    for step in range(2 * rounds if collective == codes.ALL_REDUCE else rounds):
+        message, distance = halving_step(collective, nodes, rounds, first, step)
+        total += message_cycles(aware, kind, nodes, distance, latency, speed, message) + endpoint
+        if collective != codes.ALL_GATHER and 0 < step < rounds:
+            total += reduction_cycles(message, memory)
     return total
 
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from analysis.networks import codes
-from analysis.networks.closed_forms import chunking, visit, visits_of
+from analysis.networks.closed_forms import chunking, halving_step, visit, visits_of
 from analysis.networks.codes import light
 from analysis.networks.event_simulation import records as rec
 from analysis.networks.event_simulation.messages import post_receive, register, send
@@ -42,7 +42,7 @@ def insert_packet(state, number):
     # the message size that the endpoint sees; halving-doubling changes it from packet to packet
     size = stream[rec.BYTES]
     if stream[rec.ALGORITHM] == codes.HALVING_DOUBLING:
-        size, _ = halving_step(stream, stream[rec.INSERTED])
+        size, _ = halving_step(stream[rec.COLLECTIVE], stream[rec.NODES], stream[rec.SHIFT], size, stream[rec.INSERTED])
     stream[rec.INSERTED] += 1
     if stream[rec.ZERO] > 0:
         stream[rec.ZERO] -= 1
@@ -54,18 +54,6 @@ def insert_packet(state, number):
 
 
 @light
-def halving_step(stream, packet):
-    """Bytes and distance of a packet of halving-doubling: halves outward, doubles back; all-gather only doubles."""
-    rounds = stream[rec.SHIFT]
-    if stream[rec.COLLECTIVE] == codes.ALL_GATHER:
-        return stream[rec.BYTES] << packet, (stream[rec.NODES] // 2) >> packet
-    if packet < rounds or stream[rec.COLLECTIVE] != codes.ALL_REDUCE:
-        return stream[rec.BYTES] >> packet, 1 << packet
-    back = packet - rounds  # the tool halves once more and doubles again: a size that halves unevenly stays rounded down
-    return (stream[rec.BYTES] >> rounds) << (back + 1), (stream[rec.NODES] // 2) >> back
-
-
-@light
 def send_packet(machine, work, state, number):
     """Send the oldest packet and wait for its counterpart, if steps are left."""
     stream = state.stream[number]
@@ -74,7 +62,7 @@ def send_packet(machine, work, state, number):
     packet, n, index = stream[rec.SENT], stream[rec.NODES], stream[rec.INDEX]
     size = stream[rec.BYTES]
     if stream[rec.ALGORITHM] == codes.HALVING_DOUBLING:
-        size, distance = halving_step(stream, packet)
+        size, distance = halving_step(stream[rec.COLLECTIVE], n, stream[rec.SHIFT], size, packet)
         other = index + distance if (index // max(distance, 1)) % 2 == 0 else index - distance
         target = source = other % n
     else:
