@@ -336,7 +336,7 @@ def test_the_host_of_an_engine_at_its_defaults_launches_operators():
     case = cases.case(
         {**ROW, "backend": "sglang", "model_path": "qwen3-235b-a22b", "gemm_quant_mode": "bf16", "tp_size": 8, "requests": 100}
     )
-    count = points_module.operator_count(points_module.configuration(case))
+    count = operators.operators(points_module.configuration(case))
     assert 10 * case.model.layers < count < 40 * case.model.layers
     assert points_module.launch_s(case, points_module.HOST["sglang"]) == pytest.approx(8e-5 * count)
 

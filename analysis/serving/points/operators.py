@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -151,6 +152,7 @@ Source: https://github.com/sgl-project/sglang python/sglang/srt/layers/attention
 """
 
 
+@lru_cache(maxsize=2048)
 def operators(c: Configuration, prompt: bool = True) -> float:
     """Operators of a decode step, or that a host launches one after another for a step with a prompt (count)."""
     found = sum(call.count * KERNELS.get(call.method, 1) for call in calls(c) if call.grid != ("decode" if prompt else "prefill"))

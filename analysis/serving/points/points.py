@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -239,12 +238,6 @@ def transfer(case: Case) -> Transfer:
     return Transfer(start + fixed * byte_s, each * byte_s, last, size, system.group(2, stride).level.name)
 
 
-@lru_cache(maxsize=1024)
-def operator_count(c: Configuration, prompt: bool = True) -> float:
-    """`operators.operators` of a configuration."""
-    return operators(c, prompt)
-
-
 def at_least(case: Case, least: tuple[int, ...]) -> bool:
     """Is the release of a case's engine known, and this one or later?"""
     found = re.search(r"\d+(?:\.\d+)+", case.version)  # not the number of a branch or a commit
@@ -266,7 +259,7 @@ def launch_s(case: Case, host: Host) -> float:
         return 0.0
     if case.engine in OPERATOR_S and settings.of(case).script == "default" and not in_pieces(case):
         # A product's call in Python launches what quantises for it, too.
-        return OPERATOR_S[case.engine] * operator_count(replace(configuration(case), quantises=False))
+        return OPERATOR_S[case.engine] * operators(replace(configuration(case), quantises=False))
     # Where a block has attention or a feed-forward alone, two make a layer.
     return host.layer_s * (model.attention_layers + model.linear_layers + model.expert_layers + model.dense_layers) / 2
 
@@ -404,8 +397,8 @@ def features(cases: list[Case | None], raw: Points) -> pd.DataFrame:
                 # Tokens of all clients' requests, of mean length, over those that the KV cache holds.
                 "load": 0.9 * case.clients * (case.input_tokens + case.output_tokens) / max(1.0, e["cache_tokens"]),
                 "host_s": 1e-6 * r[RESULT.index("batch")],
-                "operators": operator_count(configuration(case), prompt=False) / case.step_tokens[1],
-                "launched": operator_count(configuration(case)) / case.step_tokens[1],
+                "operators": operators(configuration(case), prompt=False) / case.step_tokens[1],
+                "launched": operators(configuration(case)),
                 # Logarithms of fewer and more tokens a step than expected; what drafts, and adapters, take half to twice as long.
                 "fewer": math.hypot(math.log(case.step_tokens[1] / case.step_tokens[0]), math.log(1 + unsure)),
                 "more": math.hypot(math.log(case.step_tokens[2] / case.step_tokens[1]), math.log(1 - unsure / 2)),
