@@ -178,7 +178,7 @@ def run(
     Args:
         tier: quick, book or full.
         only: these notebooks and what they need, instead of all.
-        jobs: how many at once; default: one more than cores, since a notebook waits for its kernel, and for what another compiles.
+        jobs: how many at once; default: one more than cores, since a notebook waits for what another compiles.
         settings: parameters that replace the tier's, by notebook; the next build without them restores the tier's results.
         meanwhile: called while the notebooks' process imports what they need, where one has to run.
     """
