@@ -40,22 +40,22 @@ class Forest(NamedTuple):
     constant: float
 
 
-def _sum_in_numpy(values: Any, feature: Any, number: Any, right: Any, start: Any, out: Any) -> None:
+def _sum_in_numpy(columns: Any, feature: Any, number: Any, right: Any, start: Any, out: Any) -> None:
     """What `_sum` does, a level of all trees and rows at once."""
-    rows, node = np.repeat(np.arange(len(values)), len(start)), np.tile(start, len(values))
+    rows, node = np.repeat(np.arange(len(out)), len(start)), np.tile(start, len(out))
     leaf = np.empty(len(rows), dtype=node.dtype)
     place = np.arange(len(rows))
     while len(rows):
         inside = feature[node] != LEAF
         leaf[place[~inside]] = node[~inside]
         rows, node, place = rows[inside], node[inside], place[inside]
-        node = node + np.where(values[rows, feature[node]] <= number[node], 1, right[node])
+        node = node + np.where(columns[feature[node], rows] <= number[node], 1, right[node])
     for tree in range(len(start)):  # in the order of the compiled loop, so that floats round alike
         out += number[leaf[tree :: len(start)]]
 
 
 @outer(plain=_sum_in_numpy)
-def _sum(values: Any, feature: Any, number: Any, right: Any, start: Any, out: Any) -> None:
+def _sum(columns: Any, feature: Any, number: Any, right: Any, start: Any, out: Any) -> None:
     """Each threshold that a row exceeds clears the bits of the leaves on its left (QuickScorer, Lucchese et al., SIGIR 2015)."""
     reached, leaves = np.empty(len(out), np.uint64), np.empty(MOST_LEAVES, np.int64)
     for tree in range(len(start)):
@@ -72,7 +72,7 @@ def _sum(values: Any, feature: Any, number: Any, right: Any, start: Any, out: An
             # the left subtree has `step - 1` nodes, so half of `step` leaves: the next ones
             others = ~(((np.uint64(1) << (step >> np.uint64(1))) - np.uint64(1)) << np.uint64(found))
             for row in range(len(out)):
-                reached[row] &= ~np.uint64(0) if values[row, column] <= limit else others
+                reached[row] &= ~np.uint64(0) if columns[column, row] <= limit else others
         for row in range(len(out)):
             out[row] += number[leaves[trailing_zeros(reached[row])]]  # type: ignore[call-arg]
 
@@ -87,7 +87,7 @@ def predict(forest: Forest, values: NDArray[Any]) -> Floats:
     total = np.zeros(len(values), dtype=np.int64) if packed else np.full(len(values), forest.constant)
     run = _sum.chosen(len(values) * len(forest.start) <= SMALL)
     for begin in range(0, len(values), ROWS):
-        block = np.asfortranarray(values[begin : begin + ROWS])
+        block = np.ascontiguousarray(values[begin : begin + ROWS].T)
         run(block, forest.feature, forest.number, forest.right, forest.start, total[begin : begin + ROWS])
     return np.asarray(forest.constant + total / LEAF_SCALE if packed else total)
 

@@ -115,7 +115,7 @@ def test_forest_as_arrays_equals_scikit_learn(leaves):
     assert np.allclose(trees.predict(forest, values), expected, atol=20 / 8192)
     sums = [np.zeros(3000, dtype=np.int64), np.zeros(3000, dtype=np.int64)]
     for sum_up, out in zip((trees._sum, trees._sum_in_numpy), sums, strict=True):
-        sum_up(values, *forest[:4], out)
+        sum_up(np.ascontiguousarray(values.T), *forest[:4], out)
     assert (sums[0] == sums[1]).all() and len(set(sums[0])) > 50
 
 
@@ -124,7 +124,7 @@ def test_a_tree_of_too_many_leaves_is_refused():
     feature = np.where((nodes % 2 == 1) | (nodes == nodes[-1]), trees.LEAF, 0).astype(np.uint8)
     right = np.where(nodes % 2 == 0, 2, 0).astype(np.uint8)
     with pytest.raises(ValueError, match="more than 64 leaves"):
-        trees._sum(np.zeros((3, 1), np.int16), feature, np.zeros(len(nodes), np.int16), right, np.zeros(1, np.int32), np.zeros(3, np.int64))
+        trees._sum(np.zeros((1, 3), np.int16), feature, np.zeros(len(nodes), np.int16), right, np.zeros(1, np.int32), np.zeros(3, np.int64))
 
 
 def test_causal_pairs():
