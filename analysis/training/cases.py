@@ -84,6 +84,12 @@ class _Run:
         return self.defaults.attention == "written_out"
 
     @property
+    def gathers_8_bits(self) -> Any:
+        """Whether weights and activations are gathered in 8 bits: by torchao with one scale a tensor, which all know before they gather
+        (github.com/pytorch/ao, float8/fsdp_utils.py, float8_tensor_parallel.py; on in benchmarks/float8/training)."""
+        return (self.precision == "fp8") & (self.fp8_recipe == "tensorwise") & self.program.isin("fsdp", "fsdp_compiled")
+
+    @property
     def shards(self) -> Any:
         """GPUs over which the weights that all but experts have are sharded, where `zero` shards something (count)."""
         replicas = self.data * self.context

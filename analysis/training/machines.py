@@ -9,7 +9,6 @@ from functools import cache
 from analysis.case_files import count, number
 from analysis.errors import InputError
 from analysis.hardware import devices, own, systems
-from analysis.hardware.systems import System
 
 
 @dataclass(frozen=True)
@@ -30,16 +29,12 @@ class Machine:
         return devices.load(self.device).kind == "tpu"
 
 
-def of_system(system: System) -> Machine:
-    """What training needs of a system."""
-    assert system.network is not None
-    return Machine(system.device, system.devices_per_node, system.network.bandwidth_bytes_per_s, system.host)
-
-
 @cache
 def usual(device: str) -> Machine | None:
-    """The machine of the first system of `data/hardware/systems.yaml` that has a GPU; None where there is none."""
-    return next((of_system(system) for system in systems.all_systems().values() if system.device == device and system.network), None)
+    """What training needs of the first system of `data/hardware/systems.yaml` that has a GPU; None where there is none."""
+    known = (system for system in systems.all_systems().values() if system.device == device)
+    found = ((one, one.network) for one in known if one.network)
+    return next((Machine(device, one.devices_per_node, network.bandwidth_bytes_per_s, one.host) for one, network in found), None)
 
 
 LARGEST_POD = 9216

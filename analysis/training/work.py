@@ -306,7 +306,8 @@ def _streams(of: Cases, jobs: _Jobs, tokens: Any, share: Any) -> None:
     gathered = (of.zero >= 2) & (of.pipeline == 1)
     held = held * TPU_CORES.get(jobs.kernels.device.name, 1)  # each core gathers all weights into its own memory
     # shards are cast from 32 bits, gathered weights copied apart, gradients together
-    copied = (4.0 + (2.0 + np.where(of.trained, of.weight_bytes, 2.0)) / of.shards) * held
+    size = 2.0 - of.gathers_8_bits
+    copied = (2 * size + (size + np.where(of.trained, of.weight_bytes, 2.0)) / of.shards) * held
     jobs.stream("stream", gathered, copied, 3 * blocks)
     jobs.stream("stream_back", gathered, copied * (of.zero == 3), 3 * blocks)
     jobs.stream("stream_back", gathered & of.trained, (2.0 + program.reduced_bytes) * held, 2 * blocks)
@@ -337,11 +338,14 @@ def _quantise(of: Cases, precision: str, jobs: _Jobs, tokens: Any, share: Any) -
     forward += experts * routed * (inner + e.width)
     backward += experts * routed * (gates * e.width + inner)
     kernels = 2 * (attention + dense + experts)
-    # PyTorch's own programs gather and hold weights in 16 bits and quantise them in each pass; Megatron's keep them in 8 bits
+    # PyTorch's own programs quantise weights in each pass; those that were gathered in 8 bits are copied transposed (github.com/pytorch/ao,
+    # float8/float8_ops.py, preprocess_addmm); Megatron's keep theirs in 8 bits
     each_pass = of.defaults.kernels.isin("eager", "compiled")
     weights = (shape.body_parameters / t + shape.routed_parameters / of.expert) * share * each_pass
-    jobs.stream("stream", True, size * (tokens * forward + weights), kernels * (1 + each_pass))
-    jobs.stream("stream_back", True, size * (tokens * backward + weights), kernels * (1 + each_pass))
+    in_8_bits = of.gathers_8_bits & (of.zero >= 2) & (of.shards > 1)
+    for part, elements, of_weight in (("stream", forward, 0.0), ("stream_back", backward, 2.0)):
+        moved = size * tokens * elements + np.where(in_8_bits, of_weight, size) * weights
+        jobs.stream(part, True, moved, kernels * (1 + each_pass))
 
 
 def _head(of: Cases, jobs: _Jobs, tokens: Any) -> None:
@@ -469,8 +473,8 @@ def exchanges(of: Cases) -> Iterator[Exchange]:
     boundary = 2.0 * tokens * shape.hidden
     share = 1.0 / of.pipeline
     blocks = (shape.attention_layers + shape.dense_layers + shape.expert_layers + shape.linear_layers) * share
-    for kind in ("all_gather", "reduce_scatter"):
-        yield Exchange({"tensor": blocks, "tensor_back": blocks}, kind, boundary, t, 1)
+    for kind, size in (("all_gather", boundary * np.where(of.gathers_8_bits, 0.5, 1.0)), ("reduce_scatter", boundary)):
+        yield Exchange({"tensor": blocks, "tensor_back": blocks}, kind, size, t, 1)
     kv = 2 * tokens * np.maximum(shape.kv_heads / t, 1.0) * shape.head_size * 2.0
     size = np.where(of.context > 1, kv * of.context, 0.0)
     yield Exchange({"context": 3 * shape.attention_layers * share}, "all_gather", size, of.context, t)
@@ -521,7 +525,8 @@ def _synchronised(of: Cases) -> Iterator[Exchange]:
     # (docs.pytorch.org, fully_shard)
     ends = np.where(alone, (dense - of.shape.body_parameters / t) / (dense + routed), 0.0)
     inside = np.where(alone, 1 - ends, 0.0)
-    gathered = {"collect": ~alone * 1.0, "ends": ends, "gather": inside, "gather_back": inside * (of.zero == 3)}
+    within = inside * np.where(of.gathers_8_bits, 0.5, 1.0)
+    gathered = {"collect": ~alone * 1.0, "ends": ends, "gather": within, "gather_back": within * (of.zero == 3)}
     scattered = {"ends": ends, "gather_back": np.where(alone, inside, 1.0)}
     reduced = sharded & of.trained
     both = ((dense, shards, t), (routed, experts, of.expert))

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from analysis.hardware import devices
-from analysis.training.cases import case
+from analysis.training.cases import Cases, case
 from analysis.training.kernels import kernels_of, tpu_share
 from analysis.training.step import NAMES, PRIOR, Plans, step
-from analysis.training.work import BACKWARD_OF_ATTENTION, PART_NAMES, parts
+from analysis.training.work import BACKWARD_OF_ATTENTION, PART_NAMES, exchanges, parts
 from analysis.workloads import models
 
 LLAMA = {"model": "llama-3-8b", "device": "h100", "gpus": "8", "global_batch": "8", "micro_batch": "1", "zero": "3"}
@@ -19,20 +19,45 @@ WEIGHTS = 32 * (4096 * (2 * 4096 + 2 * 1024) + 3 * 4096 * 14336)
 """Of the blocks of Llama 3 8B, norms apart (its config.json)."""
 
 
-@pytest.mark.parametrize("program, casts", [("fsdp_compiled", 1), ("nemo", 0)])
-def test_pytorch_quantises_gathered_weights_in_each_pass(program: str, casts: int) -> None:
-    """docs.pytorch.org/ao, training: to_fp8(weight) in the output's product and again in the input's gradient; all-gathers in 8 bits are
-    off by default. A weight is read twice, written once, and its transposed copy once: 6 bytes. Megatron keeps weights in 8 bits."""
+@pytest.mark.parametrize(
+    "program, recipe, forward, backward",
+    [  # bytes of a weight in 8 bits, over those in 16
+        ("fsdp_compiled", "rowwise", 6, 6),
+        ("fsdp_compiled", "tensorwise", -2 - 1 / 8, -1 / 8),
+        ("nemo", "tensorwise", 0, 0),
+    ],
+)
+def test_weights_are_quantised_in_each_pass_or_gathered_in_8_bits(program: str, recipe: str, forward: float, backward: float) -> None:
+    """torchao with a scale for each row: to_fp8(weight) in the output's product and again in the input's gradient (docs.pytorch.org/ao,
+    training): read twice, written once, and its transposed copy once. With one scale a tensor: shards are cast before they are gathered
+    (fsdp_pre_all_gather), so that one byte in place of two is copied out (2) and written for each of 8 shards (1 / 8); before the input's
+    gradient a weight is copied transposed (float8_ops.py, preprocess_addmm: 2). Megatron keeps weights in 8 bits."""
     row = {**LLAMA, "program": program}
     answers = {
-        (precision, tokens): parts([case({**row, "precision": precision, "sequence_length": str(tokens)})])
-        for precision in ("bf16", "fp8")
+        (precision, tokens): parts([case({**row, "precision": precision, "fp8_recipe": found, "sequence_length": str(tokens)})])
+        for precision, found in (("bf16", ""), ("fp8", recipe))
         for tokens in (1024, 2048)
     }
-    for name in ("stream", "stream_back"):
+    for name, each in (("stream", forward), ("stream_back", backward)):
         fixed = {p: 2 * getattr(answers[p, 1024], name)[0] - getattr(answers[p, 2048], name)[0] for p in ("bf16", "fp8")}
-        moved = casts * 6 * WEIGHTS / (0.85 * devices.load("H100-SXM5-80GB").memory_bandwidth_bytes_per_s)
+        moved = each * WEIGHTS / (0.85 * devices.load("H100-SXM5-80GB").memory_bandwidth_bytes_per_s)
         assert fixed["fp8"] - fixed["bf16"] == pytest.approx(moved, abs=1.2e-3)  # and launches: at most 400 of 3 microseconds
+
+
+@pytest.mark.parametrize("program, recipe, ratio", [("fsdp", "tensorwise", 0.5), ("fsdp", "rowwise", 1.0), ("megatron", "tensorwise", 1.0)])
+def test_what_torchao_gathers_with_one_scale_is_half_as_large(program: str, recipe: str, ratio: float) -> None:
+    """Float8ColwiseParallel and Float8RowwiseParallel gather activations and their gradients in 8 bits and scatter in 16
+    (github.com/pytorch/ao, float8/float8_tensor_parallel.py); embedding and output layer stay in 16 (torchtitan: filter_fqns output)."""
+    row = {**LLAMA, "program": program, "gpus": "16", "global_batch": "16", "tensor_parallel": "4", "sequence_length": "2048"}
+    runs = [case({**row, "precision": "bf16"}), case({**row, "precision": "fp8", "fp8_recipe": recipe})]
+    found: dict[str, np.ndarray] = {}
+    for each in exchanges(Cases.of(runs)):
+        for part, often in each.parts.items():
+            found[f"{part} {each.kind}"] = found.get(f"{part} {each.kind}", 0.0) + often * np.broadcast_to(each.size, 2)
+    for name in ("tensor all_gather", "tensor_back all_gather", "gather all_gather", "gather_back all_gather"):
+        assert found[name][1] == pytest.approx(ratio * found[name][0]) and found[name][0] > 0
+    for name in ("tensor reduce_scatter", "gather_back reduce_scatter", "ends all_gather"):
+        assert found[name][1] == found[name][0] > 0
 
 
 def test_a_scan_has_the_products_of_its_chunks_and_states() -> None:
