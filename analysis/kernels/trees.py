@@ -25,7 +25,7 @@ FOLDER = DATA / "models" / "gpu_kernels"
 LEAF = 255
 LEAF_SCALE = 8192.0
 MOST_LEAVES = 64  # of a tree
-ROWS = 1024  # a block of rows stays in the cache while the trees pass over it
+ROWS = 512  # a block of rows stays in the cache while the trees pass over it
 SMALL = 1 << 17
 """Leaves up to which numpy is sooner done than the compilation of the loop."""
 
@@ -41,17 +41,14 @@ class Forest(NamedTuple):
 
 
 def _sum_in_numpy(columns: Any, feature: Any, number: Any, right: Any, start: Any, out: Any) -> None:
-    """What `_sum` does, a level of all trees and rows at once."""
-    rows, node = np.repeat(np.arange(len(out)), len(start)), np.tile(start, len(out))
-    leaf = np.empty(len(rows), dtype=node.dtype)
-    place = np.arange(len(rows))
-    while len(rows):
-        inside = feature[node] != LEAF
-        leaf[place[~inside]] = node[~inside]
-        rows, node, place = rows[inside], node[inside], place[inside]
-        node = node + np.where(columns[feature[node], rows] <= number[node], 1, right[node])
-    for tree in range(len(start)):  # in the order of the compiled loop, so that floats round alike
-        out += number[leaf[tree :: len(start)]]
+    """What `_sum` does, a step of all trees and rows at once; those that have come to a leaf stay there."""
+    leaf, cells, row = feature == LEAF, columns.ravel(), np.arange(len(out))
+    at, left, right = (np.where(leaf, 0, step) for step in (len(out) * feature.astype(np.int64), 1, right))
+    node = np.repeat(start[:, None].astype(np.int64), len(out), axis=1)
+    while left.take(node).any():
+        node += np.where(cells.take(at.take(node) + row) <= number.take(node), left.take(node), right.take(node))
+    for each in node:  # in the order of the compiled loop, so that floats round alike
+        out += number[each]
 
 
 @outer(plain=_sum_in_numpy)
