@@ -229,3 +229,11 @@ def test_a_result_that_is_a_file_is_not_written_to_one_called_dash(line, monkeyp
     monkeypatch.chdir(tmp_path)
     assert main(words) == 2 and not list(tmp_path.iterdir())
     assert "expected the name of a file or folder: this does not go to standard output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tolerance", ["0", "-1", "1e-9", "2"])
+def test_a_search_that_could_not_end_is_not_begun(tolerance, capsys):
+    """`serve capacity --tolerance 0` halved an interval of two neighbouring floats for ever."""
+    config = str(EXAMPLES / "serve" / "simulate.yaml")
+    assert main(["serve", "capacity", config, "--slo", "ttft_p99=0.5", "--tolerance", tolerance]) == 2
+    assert "Invalid value for '--tolerance'" in capsys.readouterr().err

@@ -114,7 +114,7 @@ def tell_one(one: One, out: Path | None, as_json: bool) -> None:
 def capacity(
     config: Annotated[Path, typer.Argument(help="YAML, as for simulate; its requests are sped up or slowed down, their lengths stay")],
     slo: Annotated[list[str], typer.Option(help="bound, such as ttft_p99=0.5 or e2e_mean=2 (seconds); may be given several times")],
-    tolerance: Annotated[float, typer.Option(help="relative width of the rates' bracket at which the search ends")] = 0.01,
+    tolerance: Annotated[float, typer.Option(min=1e-6, max=1.0, help="relative width of the rates' bracket that ends the search")] = 0.01,
     out: Annotated[Path | None, typer.Option(help="folder for capacity.csv, every rate tried")] = None,
     as_json: Json = False,
     site: SiteFile = None,
