@@ -28,9 +28,10 @@ DEVICES = {
     "H100": "h100_sxm",
     "H800": "h800_sxm",
     "RTX PRO 6000 S": "rtx_pro_6000_server",
-    "Nvidia A100 GPU": "a100_sxm",
+    "Nvidia A100 GPU": "A100-SXM4-40GB",
     "Nvidia H100 GPU": "h100_sxm",
 }
+"""GPUs as the sources name them; LLM-Inference-Bench's A100 are Polaris's of 40 GB (docs.alcf.anl.gov/polaris)."""
 ENGINES = {"vLLM": "vllm", "TensorRT-LLM": "trtllm"}
 BEFORE_2025 = "0.6"
 """vLLM's release when LLM-Inference-Bench was published (arXiv 2411.00136, November 2024): its runs are of it, or older."""
