@@ -74,7 +74,7 @@ def built(built_once: Path, tmp_path: Path) -> Path:
 def build(copy: Path) -> list[str]:
     """Build the notebooks; returns the names of those that ran."""
     done = run_analysis("build", cwd=copy)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0 and "Warning" not in done.stderr, done.stdout + done.stderr
     return sorted(line.split("]")[1].split()[0] for line in done.stdout.splitlines() if line.startswith("  ["))
 
 

@@ -125,6 +125,7 @@ class Workers:
     """
 
     def __init__(self, environment: dict[str, str], count: int) -> None:
+        Path(environment["IPYTHONDIR"]).mkdir(parents=True, exist_ok=True)  # IPython itself warns where the folder above is missing
         self.process = subprocess.Popen(
             [sys.executable, "-m", "analysis.artifact.publishing.warm", str(count)],
             cwd=ROOT,
