@@ -109,7 +109,7 @@ def search(
     scheduler: str = "",
     progress: Callable[[int, int, str], None] = lambda done, total, stage: None,
 ) -> pd.DataFrame:
-    """Every plan with its answer, or the reason why it is out, fastest first."""
+    """Every plan with its answer, fastest first: those that surely fit, then the tight ones, then what is out, with its reason."""
     chosen = list(plans(row, gpus, choices))
     if not chosen:
         message = "divides the model and its batch; gradients and weights are sharded where there is no pipeline, unless both are asked for"
@@ -120,4 +120,6 @@ def search(
         progress=lambda done: progress(done * PLANS_A_TASK, len(chosen), "plans timed"),
     )  # fmt: skip
     found = pd.concat(parts, ignore_index=True)
-    return found.sort_values(["step_time_s", *PLAN], na_position="last", kind="stable").reset_index(drop=True)
+    tight = (found["fits"] == "tight") & (capacity == 0)
+    found["place"] = np.select([found["reason"] != "", tight], [2, 1], 0)
+    return found.sort_values(["place", "step_time_s", *PLAN], kind="stable").drop(columns="place").reset_index(drop=True)

@@ -159,7 +159,10 @@ def test_a_search_answers_each_plan_as_predict_training_does(tmp_path: Path) -> 
     ways = plans[["tensor_parallel", "pipeline_parallel", "data_parallel", "context_parallel"]].prod(axis=1)
     assert (ways == 32).all() and not plans.duplicated().any()
     fit = table["reason"] == ""
-    assert fit.any() and (~fit).any() and fit[: fit.sum()].all() and table.loc[fit, "step_time_s"].is_monotonic_increasing
+    assert fit.any() and (~fit).any() and fit[: fit.sum()].all()
+    order = table["fits"].fillna("no").map(["yes", "tight", "no"].index)  # most tight plans of the playbook did not run
+    assert order.is_monotonic_increasing and (order == 1).any()
+    assert all(part.is_monotonic_increasing for _, part in table.loc[fit, "step_time_s"].groupby(order[fit]))
     assert (
         table.loc[~fit, "step_time_s"].isna().all()
         and table.loc[~fit, "reason"].str.fullmatch(r"memory: [\d.]+ GiB, [\d.]+ GiB there").all()

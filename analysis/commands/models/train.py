@@ -74,10 +74,10 @@ def step(
 @app.command()
 def search(
     cluster: Annotated[Path, typer.Argument(help="model, system and what to try (YAML); `data schema train_search` prints its keys")],
-    out: Annotated[Path, typer.Option(help="every plan, fastest first (CSV)")],
+    out: Annotated[Path, typer.Option(help="every plan (CSV), fastest first, tight ones after those that surely fit")],
     scheduler: Scheduler = "",
 ) -> None:
-    """Every plan of a cluster as `predict training` answers it, fastest first; those that do not fit keep their reason."""
+    """Every plan of a cluster as `predict training` answers it: those that surely fit, then tight ones; others keep their reason."""
     from analysis.configs import read_yaml
     from analysis.progress import Progress
     from analysis.tables import check_output, write_csv
