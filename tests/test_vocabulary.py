@@ -170,7 +170,7 @@ def test_keys_of_yaml_by_other_names(capsys: pytest.CaptureFixture[str], tmp_pat
         (["pre"], ["predict"]),
         (["predict", "rec"], ["recommend"]),
         (["predict", "one", "--kv"], ["--kv-precision"]),
-        (["predict", "one", "--device", "h100-sx"], ["H100-SXM5-80GB"]),
+        (["predict", "one", "--device", "h100-sx"], ["H100-SXM5-80GB", "H100-SXM5-96GB"]),
         (["predict", "one", "--model", "qwen3-32"], ["qwen3-32b"]),
         (["nothing", ""], []),
         (["predict", "training", ""], []),  # a file: the shell's own

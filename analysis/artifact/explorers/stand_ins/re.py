@@ -3,9 +3,10 @@
 # mypy: ignore-errors
 
 from browser import window
-from javascript import UNDEFINED
+from javascript import NULL, UNDEFINED
 
-IGNORECASE = VERBOSE = DOTALL = MULTILINE = ASCII = 0  # VERBOSE: the page's own module `string` asks for it
+IGNORECASE = 2
+VERBOSE = DOTALL = MULTILINE = ASCII = 0  # VERBOSE: the page's own module `string` asks for it
 TEXT = window.String.prototype
 
 
@@ -23,12 +24,12 @@ class Match:
 class Pattern:
     """An expression; translated when it is first used."""
 
-    def __init__(self, pattern):
-        self.pattern = pattern
+    def __init__(self, pattern, flags):
+        self.pattern, self.flags = pattern, "i" if flags & IGNORECASE else ""
 
     def _exec(self, form, text):
-        found = window.RegExp.new(form.replace("E", f"(?:{self.pattern})")).exec(text)
-        return None if found is None else Match(found)
+        found = window.RegExp.new(form.replace("E", f"(?:{self.pattern})"), self.flags).exec(text)
+        return None if found is NULL else Match(found)
 
     def match(self, text):
         """At the beginning."""
@@ -41,7 +42,7 @@ class Pattern:
 
 def compile(pattern, flags=0):
     """The expression."""
-    return Pattern(pattern)
+    return Pattern(pattern, flags)
 
 
 def findall(pattern, text):
