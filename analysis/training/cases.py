@@ -250,7 +250,7 @@ def read(frame: pd.DataFrame) -> tuple[Cases, NDArray[np.int64], dict[int, Input
     plan = _plan(rows, gpus, name, shape, said)
     _check_shares(rows, shape, said, plan)
     recipe = rows.each(_recipe, [], name, shape, machine, said["defaults"], said["given"], plan["expert"])
-    said |= _parts(rows.each(_precision, ["fp8_recipe", "precision", "optimizer", "weight_precision"], machine))
+    said |= _parts(rows.each(_precision, ["fp8_recipe", "precision", "optimizer", "weight_precision"], machine, said["program"]))
     kept = np.flatnonzero(~rows.refused)
     if not kept.size:
         return Cases.of([]), kept, rows.errors
@@ -490,12 +490,15 @@ def _check_shares(rows: Rows, shape: Shared, said: dict[str, Any], plan: dict[st
     rows.refuse((zero_group > 0) & (replicas % np.maximum(zero_group, 1) != 0), of, "zero_group", **facts)
 
 
-def _precision(row: dict[str, str], machine: Machine, assumed: list[str]) -> dict[str, Any]:
+def _precision(row: dict[str, str], machine: Machine, program: str, assumed: list[str]) -> dict[str, Any]:
     """Number type of the products, the scales of 8 bits, and bytes of weights and states in the optimizer."""
     fp8_recipe = choice(row, "fp8_recipe")
     if fp8_recipe and choice(row, "precision") in (None, "bf16"):
         raise InputError(f"fp8_recipe {fp8_recipe} is for products in 8 bits; precision is 16 bits")
     precision = _number_type(row, machine, assumed)
+    if precision == "fp8" and not machine.tpu and fp8_recipe in (None, "tensorwise"):
+        gathered = ", gathered in 8 bits as in torchao's benchmarks" if program in ("fsdp", "fsdp_compiled") else ""
+        assumed += [f"fp8_recipe tensorwise{gathered}"] if gathered or not fp8_recipe else []
     optimizer, weight = choice(row, "optimizer"), choice(row, "weight_precision") or 4.0
     moments = 8.0 if optimizer is None else optimizer
     states = moments if moments <= 2 else moments * weight / 4  # of a weight's own type, but for states in 8 bits
